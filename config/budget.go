@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -19,7 +20,7 @@ type Budget struct {
 // budgetScopes returns the keys of Budget.
 func budgetScopes() []string { return []string{"turn", "chat", "day"} }
 
-// Of returns the limits of turn, chat or day, or nil.
+// Of returns the limits of a scope (turn, chat or day); nil for another scope.
 func (b *Budget) Of(scope string) *Strings {
 	switch scope {
 	case "turn":
@@ -80,11 +81,15 @@ func parseLimit(text string) (Amount, error) {
 	fail := func(why string) (Amount, error) {
 		return Amount{}, fmt.Errorf("%q %s; %s", text, why, BudgetForm)
 	}
-	if thousands, long := strings.CutPrefix(unit, "k"); long && (thousands == "" || thousands[0] == ' ' || thousands == "tokens") {
-		n, unit = n*1e3, strings.TrimSpace(thousands)
-		unit = orTokens(unit)
-	} else if millions, long := strings.CutPrefix(unit, "M"); long && (millions == "" || millions[0] == ' ' || millions == "tokens") {
-		n, unit = n*1e6, orTokens(strings.TrimSpace(millions))
+	for _, scale := range []struct {
+		prefix string
+		factor float64
+	}{{"k", 1e3}, {"M", 1e6}} {
+		rest, ok := strings.CutPrefix(unit, scale.prefix)
+		if ok && (rest == "" || rest[0] == ' ' || rest == "tokens") {
+			n, unit = n*scale.factor, cmp.Or(strings.TrimSpace(rest), "tokens")
+			break
+		}
 	}
 	switch {
 	case err == nil && len(unit) > 1 && (unit[0] == 'e' || unit[0] == 'E') && strings.Trim(unit[1:], "+-0123456789") == "":
@@ -117,14 +122,6 @@ func parseLimit(text string) (Amount, error) {
 		return fail("is too large")
 	}
 	return Amount{Time: max(1, time.Duration(n*seconds*float64(time.Second)))}, nil
-}
-
-// orTokens returns the unit after k or M; no unit means tokens.
-func orTokens(unit string) string {
-	if unit == "" {
-		return "tokens"
-	}
-	return unit
 }
 
 // splitLimit separates the number of a limit from its unit. dollars means that it begins with $.
@@ -227,9 +224,9 @@ func (l *Loaded) limitOrigin(scope string, limit Amount, last Origin) Origin {
 	return last
 }
 
-// commandLineBudget replaces the user's limits of a turn with the limits of the same kind from the
+// applyBudgetFlags replaces the user's limits of a turn with the limits of the same kind from the
 // command line. A workspace's limits are added later.
-func (b *builder) commandLineBudget() {
+func (b *builder) applyBudgetFlags() {
 	flags, err := ParseBudget(b.in.TurnBudget)
 	if len(b.in.TurnBudget) == 0 || err != nil { // the command refuses invalid limits
 		return

@@ -30,8 +30,8 @@ func builtinDefaults(keys *key) *layer {
 	return l
 }
 
-// prompts adds the built-in prompt texts to the defaults.
-func (b *builder) prompts() {
+// addPrompts adds the built-in prompt texts to the defaults.
+func (b *builder) addPrompts() {
 	text := func(name string) string { return strings.TrimSpace(string(builtin("prompts/" + name + ".md"))) }
 	chat := func(name string) map[string]any {
 		return map[string]any{"prompts": map[string]any{"chat": text(name)}}

@@ -36,8 +36,8 @@ type Finding struct {
 	Severity Severity `json:"severity"`
 	Message  string   `json:"message"`
 
-	path  string // of the key, joined
-	meant string // the path of the key that was probably intended, joined
+	path         string // of the key, joined
+	intendedPath string // the path of the key that was probably intended, joined
 }
 
 func (f Finding) String() string { return fmt.Sprintf("%s: %s: %s", f.Place(), f.Severity, f.Message) }
@@ -72,15 +72,15 @@ func check(l *Loaded) []Finding {
 			c.layer(layer)
 		}
 	}
-	c.references(l)
-	c.unset(l)
-	c.exposed(l)
+	c.checkReferences(l)
+	c.checkUnset(l)
+	c.checkExposedFiles(l)
 	for _, u := range l.Units {
 		c.found = append(c.found, u.Withheld()...)
 	}
 	found := c.found
 	c.found = nil
-	problems := map[string]bool{} // by position
+	problems := map[string]bool{} // the positions of problems that have a column
 	for _, p := range l.Problems {
 		f := Finding{
 			Source: p.Source, Line: p.Line, Column: p.Column, Key: KeyPath(splitKey(p.key)), Severity: SeverityError,
@@ -121,7 +121,7 @@ type checker struct {
 }
 
 func newChecker() *checker {
-	c := &checker{keys: withEarlier(newKeys())}
+	c := &checker{keys: withLegacyKeys(newKeys())}
 	c.keys.each(nil, func(path []string, k *key) {
 		if !k.deprecated {
 			c.paths = append(c.paths, strings.Join(path, "."))
@@ -172,7 +172,7 @@ func (c *checker) value(v *hujson.Value, k *key, path []string, at position) {
 }
 
 func (c *checker) object(o *hujson.Object, k *key, path []string) {
-	before := map[string]position{}
+	positions := map[string]position{} // by name; all spellings of a provider count as one name
 	for i := range o.Members {
 		m := &o.Members[i]
 		name, ok := m.Name.Value.(hujson.Literal)
@@ -181,18 +181,18 @@ func (c *checker) object(o *hujson.Object, k *key, path []string) {
 		}
 		key := name.String()
 		here, at := append(slices.Clone(path), key), c.lines.position(m.Name.StartOffset)
-		same := key
+		normalized := key
 		if len(path) == 1 && path[0] == "providers" {
-			same = Kebab(key)
+			normalized = Kebab(key)
 		}
-		if first, twice := before[same]; twice {
+		if first, twice := positions[normalized]; twice {
 			where := fmt.Sprintf("in line %d", first.line)
 			if first.line == at.line {
 				where = "before in this line"
 			}
 			c.report(SeverityWarning, at, here, "%s is also %s; only this one counts", KeyPath(here), where)
 		}
-		before[same] = at
+		positions[normalized] = at
 		switch sub := k.lookup([]string{key}); {
 		case sub != nil:
 			c.value(&m.Value, sub, here, at)
@@ -201,12 +201,12 @@ func (c *checker) object(o *hujson.Object, k *key, path []string) {
 			if c.source == initializationOptions {
 				severity = SeverityNote // the user did not write it: an editor sends the keys of its version
 			}
-			meant, hint := c.meant(k, path, key, m.Value.Value), ""
+			meant, hint := c.intendedKey(k, path, key, m.Value.Value), ""
 			if meant != nil {
 				hint = fmt.Sprintf("; did you mean %s?", KeyPath(meant))
 			}
 			c.report(severity, at, here, "unknown key %s; it has no effect%s%s", KeyPath(here), consequenceInRule(path, o), hint)
-			c.found[len(c.found)-1].meant = join(meant)
+			c.found[len(c.found)-1].intendedPath = join(meant)
 		}
 	}
 }
@@ -224,8 +224,8 @@ func consequenceInRule(path []string, o *hujson.Object) string {
 	return ""
 }
 
-// meant returns the path of the key that was probably intended, or nil if no key is similar.
-func (c *checker) meant(k *key, path []string, key string, value hujson.ValueTrimmed) []string {
+// intendedKey returns the path of the key that was probably intended, or nil if no key is similar.
+func (c *checker) intendedKey(k *key, path []string, key string, value hujson.ValueTrimmed) []string {
 	fields := slices.Sorted(maps.Keys(k.fields()))
 	if ours := keyOfOtherAssistant(path, key); ours != nil {
 		return ours
@@ -286,19 +286,19 @@ func memberNames(o *hujson.Object) []string {
 func (c *checker) literal(v hujson.Literal, k *key, path []string, at position) {
 	switch v.Kind() {
 	case '"':
-		word := v.String()
+		text := v.String()
 		if k.elem() != nil {
 			k = k.elem() // a list that is written as a single value
 		}
-		words := k.enum()
-		if len(words) == 0 || word == "" || slices.Contains(words, word) || strings.Contains(word, "${") {
+		allowed := k.enum()
+		if len(allowed) == 0 || text == "" || slices.Contains(allowed, text) || strings.Contains(text, "${") {
 			return
 		}
 		hint := ""
-		if best := suggest.Nearest(word, words); best != "" {
+		if best := suggest.Nearest(text, allowed); best != "" {
 			hint = fmt.Sprintf("; did you mean %q?", best)
 		}
-		c.report(SeverityError, at, path, "%s must be one of %s, not %.40q%s", KeyPath(path), strings.Join(words, ", "), word, hint)
+		c.report(SeverityError, at, path, "%s must be one of %s, not %.40q%s", KeyPath(path), strings.Join(allowed, ", "), text, hint)
 	case '0':
 		if why := k.violatedRange(v.Float()); why != "" {
 			c.report(SeverityError, at, path, "%s must be %s, not %v; it is ignored", KeyPath(path), why, v.Float())
@@ -306,8 +306,8 @@ func (c *checker) literal(v hujson.Literal, k *key, path []string, at position) 
 	}
 }
 
-// references checks names that must refer to something.
-func (c *checker) references(l *Loaded) {
+// checkReferences checks names that must refer to something.
+func (c *checker) checkReferences(l *Loaded) {
 	report := func(path []string, format string, args ...any) {
 		o, ok := l.Origin(path...)
 		if !ok || o.IsDefault() {
@@ -355,8 +355,8 @@ func (c *checker) references(l *Loaded) {
 
 // checkProviderTools reports tools of providers whose wire format has none.
 func checkProviderTools(l *Loaded, report func(path []string, format string, args ...any)) {
-	searches := []string{"anthropic", "openai-responses", "openai", "google"}
-	draws := []string{"openai-responses", "openai", "google"}
+	searchAPIs := []string{"anthropic", "openai-responses", "openai", "google"}
+	imageAPIs := []string{"openai-responses", "openai", "google"}
 	for _, name := range slices.Sorted(maps.Keys(l.Providers)) {
 		p := l.Providers[name]
 		for _, model := range slices.Sorted(maps.Keys(p.Models)) {
@@ -364,7 +364,7 @@ func checkProviderTools(l *Loaded, report func(path []string, format string, arg
 				key  string
 				on   bool
 				apis []string
-			}{{"webSearch", p.Models[model].WebSearch, searches}, {"imageGeneration", p.Models[model].ImageGen, draws}} {
+			}{{"webSearch", p.Models[model].WebSearch, searchAPIs}, {"imageGeneration", p.Models[model].ImageGen, imageAPIs}} {
 				if path := []string{"providers", name, "models", model, tool.key}; tool.on && p.API != "" && !slices.Contains(tool.apis, p.API) {
 					report(path, "%s: the wire format %s has no such tool, so this has no effect", KeyPath(path), p.API)
 				}
@@ -373,8 +373,8 @@ func checkProviderTools(l *Loaded, report func(path []string, format string, arg
 	}
 }
 
-// unset reports environment variables that providers and MCP servers need and that are not set.
-func (c *checker) unset(l *Loaded) {
+// checkUnset reports environment variables that providers and MCP servers need and that are not set.
+func (c *checker) checkUnset(l *Loaded) {
 	for path, names := range l.unset {
 		keys := splitKey(path)
 		o, ok := l.Origin(keys...)
@@ -392,9 +392,9 @@ func (c *checker) unset(l *Loaded) {
 	}
 }
 
-// exposed reports the user's files that other users can change, or that contain a secret and that
-// other users can read.
-func (c *checker) exposed(l *Loaded) {
+// checkExposedFiles reports the user's files that other users can change, or that contain a secret and
+// that other users can read.
+func (c *checker) checkExposedFiles(l *Loaded) {
 	for _, layer := range l.layers {
 		if _, file := l.texts[layer.source]; !file || layer.root != "" {
 			continue

@@ -29,9 +29,9 @@ func CamelCase(s string) string {
 	return b.String()
 }
 
-// camelServers renames the MCP servers in a client's options. It also renames all references to
+// camelCaseServers renames the MCP servers in a client's options. It also renames all references to
 // their tools, so that each rule still applies to the same tool.
-func (l *layer) camelServers() {
+func (l *layer) camelCaseServers() {
 	servers, _ := l.content["mcpServers"].(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(servers)) {
 		camel := CamelCase(name)

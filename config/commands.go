@@ -43,12 +43,12 @@ type commandSource struct {
 
 // commandRun is a command that is running or has run.
 type commandRun struct {
-	done  chan struct{}
-	value string // like err, valid when done is closed
-	err   error
-	final bool      // it exceeded the time limit and does not run again
-	end   time.Time // when it ended
-	late  bool      // a load ended before the command did, so Finished must signal its end; guarded by Commands.mu
+	done      chan struct{}
+	value     string // like err, valid when done is closed
+	err       error
+	timedOut  bool      // it exceeded the time limit and does not run again
+	end       time.Time // when it ended
+	signalEnd bool      // a load ended before the command did, so Finished must signal its end; guarded by Commands.mu
 }
 
 // NewCommands returns a Commands that runs commands with the given function, each for at most limit.
@@ -78,8 +78,8 @@ func (c *Commands) Wait(ctx context.Context) {
 	}
 }
 
-// settle waits for running commands, but at most for limit.
-func (c *Commands) settle(limit time.Duration) {
+// waitAtMost waits for running commands, but at most for limit.
+func (c *Commands) waitAtMost(limit time.Duration) {
 	ctx, cancel := context.WithTimeout(c.ctx, limit)
 	defer cancel()
 	c.Wait(ctx)
@@ -114,7 +114,7 @@ func (c *Commands) begin(source, text string) {
 		return
 	}
 	for command, r := range s.commands {
-		if r.ended() && r.err != nil && !r.final && time.Since(r.end) >= retryCommands {
+		if r.ended() && r.err != nil && !r.timedOut && time.Since(r.end) >= retryCommands {
 			delete(s.commands, command)
 		}
 	}
@@ -141,10 +141,10 @@ func (r *commandRun) ended() bool {
 }
 
 // get returns the output of a command in a text, and starts the command if it has not run for that
-// text. While the command runs, runs is true and value is the output of the same command in the
+// text. While the command runs, running is true and value is the output of the same command in the
 // previous text. last means that the load will not ask again; Finished then signals the end of the
 // command.
-func (c *Commands) get(source, command string, last bool) (value string, runs bool, err error) {
+func (c *Commands) get(source, command string, last bool) (value string, running bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.sources[source]
@@ -155,29 +155,29 @@ func (c *Commands) get(source, command string, last bool) (value string, runs bo
 	if r == nil {
 		r = &commandRun{done: make(chan struct{})}
 		s.commands[command] = r
-		c.running.Go(func() { c.do(r, command) })
+		c.running.Go(func() { c.execute(r, command) })
 	}
 	if r.ended() {
 		return r.value, false, r.err
 	}
-	r.late = r.late || last
+	r.signalEnd = r.signalEnd || last
 	return s.previousOutputs[command], true, nil
 }
 
-func (c *Commands) do(r *commandRun, command string) {
+func (c *Commands) execute(r *commandRun, command string) {
 	ctx, cancel := context.WithTimeout(c.ctx, c.limit)
 	defer cancel()
 	r.value, r.err = c.run(ctx, command)
 	if ctx.Err() == context.DeadlineExceeded { //nolint:errorlint // never wrapped
-		r.value, r.final = "", true
+		r.value, r.timedOut = "", true
 		r.err = fmt.Errorf("the command did not end within %s; run it in a terminal to see what it waits for. If it needs longer, run it before eca, and use ${env:NAME} with a variable that has its output", c.limit)
 	}
 	r.end = time.Now()
 	close(r.done)
 	c.mu.Lock()
-	late := r.late
+	signalEnd := r.signalEnd
 	c.mu.Unlock()
-	if late {
+	if signalEnd {
 		select {
 		case c.finished <- struct{}{}:
 		default:

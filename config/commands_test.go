@@ -34,7 +34,7 @@ func TestCommands(t *testing.T) {
 		var l *Loaded
 		load := func(text string) string {
 			write(t, filepath.Join(home, "config.json"), text)
-			l = Load(Inputs{Getenv: env(nil), ConfigHome: home, Commands: c, Patience: time.Second, Previous: l})
+			l = Load(Inputs{Getenv: env(nil), ConfigHome: home, Commands: c, CommandWait: time.Second, Previous: l})
 			return l.WelcomeMessage
 		}
 		is := func(what, got, want string, ran int32, pending bool) {

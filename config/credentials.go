@@ -29,10 +29,10 @@ func (o Origin) Shared() bool {
 	return variable || strings.HasPrefix(o.Source, netrcSource)
 }
 
-// credentials fills providers' missing keys and URLs (eca-features.md 5.2): from
+// fillCredentials fills providers' missing keys and URLs (eca-features.md 5.2): from
 // <PROVIDER>_API_KEY and <PROVIDER>_API_URL, else from the netrc entry that keyRc names,
 // else from the variables that keyEnv and urlEnv name.
-func (b *builder) credentials() {
+func (b *builder) fillCredentials() {
 	providers, _ := b.merged["providers"].(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(providers)) {
 		p, ok := providers[name].(map[string]any)
@@ -40,7 +40,7 @@ func (b *builder) credentials() {
 			continue
 		}
 		keys, urls := providerVariables(name, cmp.Or(b.spellings[name], name))
-		named := func(field string) string {
+		setting := func(field string) string {
 			s, _ := p[field].(string)
 			return s
 		}
@@ -49,12 +49,12 @@ func (b *builder) credentials() {
 			find  func() (value, source string)
 		}{
 			{"key", b.variable(keys...)},
-			{"key", func() (string, string) { return b.password(name, named("keyRc")) }},
-			{"key", b.variable(named("keyEnv"))},
+			{"key", func() (string, string) { return b.password(name, setting("keyRc")) }},
+			{"key", b.variable(setting("keyEnv"))},
 			{"url", b.variable(urls...)},
-			{"url", b.variable(named("urlEnv"))},
+			{"url", b.variable(setting("urlEnv"))},
 		} {
-			if named(from.field) != "" {
+			if setting(from.field) != "" {
 				continue
 			}
 			if value, source := from.find(); value != "" {
@@ -63,7 +63,7 @@ func (b *builder) credentials() {
 			}
 		}
 		for field, key := range map[string]string{"key": "keyEnv", "url": "urlEnv"} {
-			if variable := named(key); variable != "" && named(field) == "" {
+			if variable := setting(key); variable != "" && setting(field) == "" {
 				b.unset[join([]string{"providers", name, key})] = []string{variable}
 			}
 		}
@@ -129,9 +129,9 @@ func (b *builder) netrcFiles() []string {
 	return []string{path}
 }
 
-// googlePreset selects Google's OpenAI-compatible API if the user configured a url for google but no
+// selectGoogleAPI selects Google's OpenAI-compatible API if the user configured a url for google but no
 // api. The reference server supports only this API, so its users' configurations keep working.
-func (b *builder) googlePreset() {
+func (b *builder) selectGoogleAPI() {
 	url, api := []string{"providers", "google", "url"}, join([]string{"providers", "google", "api"})
 	own := !b.originOf(url).IsDefault() || b.in.Getenv("GOOGLE_API_URL") != ""
 	providers, _ := b.merged["providers"].(map[string]any)

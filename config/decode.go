@@ -14,7 +14,7 @@ import (
 
 // decode turns the merged map into a Config, dropping values of a wrong type.
 func (b *builder) decode() *Config {
-	pruner{b.spellings, true, b.problemAt}.prune(b.merged, b.keys, nil)
+	pruner{spellings: b.spellings, expanded: true, report: b.problemAt}.prune(b.merged, b.keys, nil)
 	cfg := &Config{}
 	if err := fill(reflect.ValueOf(cfg).Elem(), b.merged, b.keys); err != nil {
 		bug.Reportf("configuration does not decode after pruning: %v", err)
@@ -85,13 +85,14 @@ func fill(to reflect.Value, v any, k *key) error {
 // pruneLayer drops values that keys do not accept from a layer, so that the values of other layers
 // and the defaults apply.
 func (b *builder) pruneLayer(l *layer) {
-	pruner{b.spellings, false, func(path []string, format string, args ...any) {
+	report := func(path []string, format string, args ...any) {
 		at := path
 		for len(at) > 1 && l.positions[join(at)].line == 0 { // an element of a list
 			at = at[:len(at)-1]
 		}
 		b.Problems = append(b.Problems, Problem{Origin: l.origin(at), Cause: fmt.Sprintf(format, args...), key: join(path)})
-	}}.prune(l.content, b.keys, nil)
+	}
+	pruner{spellings: b.spellings, report: report}.prune(l.content, b.keys, nil)
 }
 
 // pruner removes values that their keys do not accept, and reports them.
@@ -117,8 +118,8 @@ func (p pruner) prune(v any, k *key, path []string) (any, bool) {
 		if k.elem() != nil {
 			k = k.elem() // a list that is written as a single value
 		}
-		open := !p.expanded && strings.Contains(v, "${")
-		if k.tag.Get("strict") != "" && v != "" && !open && !slices.Contains(k.enum(), v) {
+		unresolved := !p.expanded && strings.Contains(v, "${")
+		if k.tag.Get("strict") != "" && v != "" && !unresolved && !slices.Contains(k.enum(), v) {
 			hint := ""
 			if meant := suggest.Nearest(v, k.enum()); meant != "" {
 				hint = fmt.Sprintf("; did you mean %q?", meant)
@@ -132,13 +133,13 @@ func (p pruner) prune(v any, k *key, path []string) (any, bool) {
 			return v, false
 		}
 	case []any:
-		left := make([]any, 0, len(v))
+		valid := make([]any, 0, len(v))
 		for i, e := range v {
 			if e, fits := p.prune(e, k.elem(), append(slices.Clone(path), strconv.Itoa(i))); fits {
-				left = append(left, e)
+				valid = append(valid, e)
 			}
 		}
-		return left, true
+		return valid, true
 	case map[string]any:
 		if allowRule(path) {
 			return p.pruneAllowRule(v, k, path), true
@@ -171,23 +172,23 @@ const allowsNothing = ", so this rule allows nothing"
 // pruneAllowRule removes the invalid members of a rule that allows calls. A rule that loses a member
 // allows nothing, because the rest of it would allow more calls than the user meant.
 func (p pruner) pruneAllowRule(rule map[string]any, k *key, path []string) map[string]any {
-	lost := false
+	memberLost := false
 	strict := p
 	strict.report = func(path []string, format string, args ...any) {
-		lost = true
+		memberLost = true
 		p.report(path, "%s", fmt.Sprintf(format, args...)+allowsNothing)
 	}
 	for _, name := range sortedKeys(rule) {
 		field := k.member(name)
 		if field == nil {
-			lost = true
+			memberLost = true
 		} else if sub, fits := strict.prune(rule[name], field, append(slices.Clone(path), name)); fits {
 			rule[name] = sub
 			continue
 		}
 		delete(rule, name)
 	}
-	if lost {
+	if memberLost {
 		return map[string]any{"argsMatchers": map[string]any{}} // matches no call
 	}
 	return rule

@@ -98,16 +98,16 @@ func opening(s string) string {
 // resolver evaluates the dynamic strings of one file. Expressions without a function here are
 // errors.
 type resolver struct {
-	getenv     func(string) string
-	dir        string // the base of relative paths
-	within     string // if set, only files in this folder are read, and env, netrc and cmd are not resolved
-	plugin     string // the plugin's folder; empty if the text is not from a plugin
-	recordFile func(path string)
-	recall     func(path string) (string, bool)           // returns the last content of a file that is missing temporarily; may be nil
-	read       func(path, text string)                    // records the content of a file; may be nil
-	netrc      func() []string                            // the netrc files
-	resource   func(name string) (string, error)          // built-in texts
-	command    func(command string) (string, bool, error) // the bool is true while the command is running
+	getenv        func(string) string
+	dir           string // the base of relative paths
+	within        string // if set, only files in this folder are read, and env, netrc and cmd are not resolved
+	plugin        string // the plugin's folder; empty if the text is not from a plugin
+	recordFile    func(path string)
+	lastContent   func(path string) (string, bool)           // of a file that is missing temporarily; may be nil
+	recordContent func(path, text string)                    // records the content of a file; may be nil
+	netrc         func() []string                            // the netrc files
+	resource      func(name string) (string, error)          // built-in texts
+	command       func(command string) (string, bool, error) // the bool is true while the command is running
 }
 
 // expansion is the result of resolving a text.
@@ -180,10 +180,10 @@ func (r *resolver) evalExpression(n node, x *expansion, depth int) piece {
 	case "netrc":
 		text, err = r.password(arg)
 	case "cmd":
-		var runs bool
+		var running bool
 		if r.command == nil {
 			err = errors.New("commands are not run here")
-		} else if text, runs, err = r.command(arg); runs {
+		} else if text, running, err = r.command(arg); running {
 			x.pending = true
 		}
 		if err != nil {
@@ -296,13 +296,13 @@ func (r *resolver) file(path string) (string, error) {
 	}
 	r.recordFile(path)
 	text, err := includeFile(path, r.within)
-	if errors.Is(err, fs.ErrNotExist) && r.recall != nil {
-		if last, ok := r.recall(path); ok {
+	if errors.Is(err, fs.ErrNotExist) && r.lastContent != nil {
+		if last, ok := r.lastContent(path); ok {
 			text, err = last, nil
 		}
 	}
-	if err == nil && r.read != nil {
-		r.read(path, text)
+	if err == nil && r.recordContent != nil {
+		r.recordContent(path, text)
 	}
 	return text, err
 }

@@ -73,7 +73,7 @@ func ensureObject(text []byte) []byte {
 		return []byte("{}\n")
 	}
 	if root, err := hujson.Parse(text); err == nil && isNull(&root) {
-		return splice(text, cut{root.StartOffset, root.EndOffset, []byte("{}")})
+		return splice(text, textEdit{root.StartOffset, root.EndOffset, []byte("{}")})
 	}
 	return text
 }

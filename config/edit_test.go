@@ -290,7 +290,7 @@ func TestEditFile(t *testing.T) {
 }
 
 // Concurrent edits wait for each other.
-func TestEditFileTogether(t *testing.T) {
+func TestConcurrentEdits(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.json")
 	var all sync.WaitGroup
 	const n = 20

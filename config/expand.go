@@ -15,22 +15,22 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/suggest"
 )
 
-// expand resolves the dynamic strings in effect. If a later layer replaced a string, its files are not
-// read and its commands are not run.
-func (b *builder) expand() {
+// expandStrings resolves the dynamic strings in effect. If a later layer replaced a string, its files
+// are not read and its commands are not run.
+func (b *builder) expandStrings() {
 	var waiting []func(last bool) bool
 	b.walk(b.merged, nil, func(path []string, written string, set func(string)) {
-		again := func(last bool) bool { return b.resolveString(path, written, set, last) }
-		if strings.ContainsAny(written, "${%") && !again(false) {
-			waiting = append(waiting, again)
+		resolve := func(last bool) bool { return b.resolveString(path, written, set, last) }
+		if strings.ContainsAny(written, "${%") && !resolve(false) {
+			waiting = append(waiting, resolve)
 		}
 	})
 	if len(waiting) == 0 {
 		return
 	}
-	b.in.Commands.settle(b.in.Patience)
-	for _, again := range waiting {
-		again(true)
+	b.in.Commands.waitAtMost(b.in.CommandWait)
+	for _, resolve := range waiting {
+		resolve(true)
 	}
 }
 
@@ -243,10 +243,10 @@ func (l *Loaded) layerOf(path []string) *layer {
 func (b *builder) resolver(l *layer, last bool) *resolver {
 	toolText := b.in.ToolText // a copy: the result of a load must not keep b, which refers to the previous configuration
 	r := &resolver{
-		getenv: b.in.Getenv, recordFile: b.recordFile, recall: b.in.recall,
-		read:     func(path, text string) { b.included[path] = text },
-		netrc:    b.netrcFiles,
-		resource: func(name string) (string, error) { return resource(name, toolText) },
+		getenv: b.in.Getenv, recordFile: b.recordFile, lastContent: b.in.lastContent,
+		recordContent: func(path, text string) { b.included[path] = text },
+		netrc:         b.netrcFiles,
+		resource:      func(name string) (string, error) { return resource(name, toolText) },
 	}
 	if l == nil {
 		return r
@@ -258,13 +258,13 @@ func (b *builder) resolver(l *layer, last bool) *resolver {
 	return r
 }
 
-// recall returns the last content of a file that is missing temporarily.
-func (in Inputs) recall(path string) (text string, ok bool) {
+// lastContent returns the last content of a file that is missing temporarily.
+func (in Inputs) lastContent(path string) (text string, ok bool) {
 	if in.Previous == nil {
 		return "", false
 	}
 	text, ok = in.Previous.included[path]
-	return text, ok && !in.gone(path)
+	return text, ok && !in.removed(path)
 }
 
 // secretMark is the first byte of a piece of Origin.included that counts as a secret.
@@ -299,7 +299,7 @@ func (b *builder) textResolver() *resolver {
 	files := b.netrcFiles()
 	r := b.resolver(nil, true)
 	r.netrc = func() []string { return files }
-	r.recordFile, r.recall, r.read = func(string) {}, nil, nil
+	r.recordFile, r.lastContent, r.recordContent = func(string) {}, nil, nil
 	return r
 }
 

@@ -37,10 +37,10 @@ func (l *Loaded) Owner(path ...string) string {
 // maxFile limits the size of a configuration file, in bytes.
 const maxFile = 16 << 20
 
-// file adds a file's layer; root is set for workspace files. It reports whether the file exists.
+// addFile adds a file's layer; root is set for workspace files. It reports whether the file exists.
 // While an editor saves a file, it may be broken, empty or missing for a moment. In that case, the
 // last valid content of the file stays in effect.
-func (b *builder) file(path, root string) bool {
+func (b *builder) addFile(path, root string) bool {
 	b.recordFile(path)
 	var last []byte // the content when the file was last in effect; nil if it was not
 	if b.in.Previous != nil {
@@ -50,7 +50,7 @@ func (b *builder) file(path, root string) bool {
 	if errors.Is(err, fs.ErrNotExist) {
 		link, target := danglingLink(path)
 		switch {
-		case last != nil && !b.in.gone(path):
+		case last != nil && !b.in.removed(path):
 			data, err = last, nil
 		case link == "":
 			return false
@@ -60,7 +60,7 @@ func (b *builder) file(path, root string) bool {
 	}
 	if l, data := b.layerOrLast(path, data, err, last); l != nil {
 		b.texts[path] = data
-		b.layer(l, root)
+		b.addLayer(l, root)
 	}
 	return true
 }
@@ -76,8 +76,8 @@ func (b *builder) layerOrLast(path string, data []byte, err error, last []byte) 
 	} else {
 		l, broken = parse(path, data)
 	}
-	if l != nil && l.empty != "" {
-		broken = &Problem{Origin: Origin{Source: path}, Cause: l.empty + "; write a configuration into it, such as {}, or remove it", Broken: true}
+	if l != nil && l.emptyReason != "" {
+		broken = &Problem{Origin: Origin{Source: path}, Cause: l.emptyReason + "; write a configuration into it, such as {}, or remove it", Broken: true}
 		l = nil
 	}
 	if broken == nil {
@@ -111,8 +111,8 @@ func danglingLink(path string) (link, target string) {
 	}
 }
 
-// gone reports whether a missing file that existed before counts as removed.
-func (in Inputs) gone(path string) bool { return in.Gone == nil || in.Gone(path) }
+// removed reports whether a missing file that existed before counts as removed.
+func (in Inputs) removed(path string) bool { return in.Removed == nil || in.Removed(path) }
 
 // blank reports whether a file has no content, as while an editor is saving it.
 func blank(data []byte) bool {

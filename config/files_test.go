@@ -13,7 +13,7 @@ import (
 
 // A file that is broken or empty while it is edited or saved keeps its last version; a removed file
 // has no effect any more.
-func TestPrevious(t *testing.T) {
+func TestPreviousStaysInEffect(t *testing.T) {
 	home := t.TempDir()
 	path := filepath.Join(home, "config.json")
 	var last *Loaded
@@ -70,13 +70,13 @@ func TestDanglingLink(t *testing.T) {
 
 // Some editors remove a file before they write it again. A missing file keeps its last version
 // until it is certain that it stays away, and so do the files that it includes.
-func TestMissingForAMoment(t *testing.T) {
+func TestBrieflyMissingFile(t *testing.T) {
 	home := t.TempDir()
 	path, included := filepath.Join(home, "config.json"), filepath.Join(home, "welcome.txt")
 	gone := map[string]bool{}
 	var last *Loaded
 	load := func() string {
-		last = Load(Inputs{Getenv: env(nil), ConfigHome: home, Previous: last, Gone: func(path string) bool { return gone[path] }})
+		last = Load(Inputs{Getenv: env(nil), ConfigHome: home, Previous: last, Removed: func(path string) bool { return gone[path] }})
 		return last.WelcomeMessage
 	}
 	without := load()
@@ -147,7 +147,7 @@ func TestFilesAndOwner(t *testing.T) {
 
 // Some keys are the user's, and pureConfig the client's. In a workspace's file they have no effect,
 // trusted or not, and trust is not asked for them.
-func TestKeysOfTheUser(t *testing.T) {
+func TestUserOnlyKeys(t *testing.T) {
 	home, root := t.TempDir(), t.TempDir()
 	for path, text := range map[string]string{
 		filepath.Join(home, "config.json"):         `{"network": {"clientCert": "mine.pem"}, "pureConfig": true, "providers": {"p": {"httpClient": "http-1.1"}, "q": {"httpClient": {"version": "http-7"}}}}`,

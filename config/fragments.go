@@ -20,8 +20,8 @@ type Fragment struct {
 	Lines   map[string]int // the line of each key of Content
 }
 
-// fragments adds the layers of the fragments.
-func (b *builder) fragments() {
+// addFragments adds the layers of the fragments.
+func (b *builder) addFragments() {
 	for _, f := range b.in.Fragments {
 		content := clone(f.Content)
 		raw, _ := json.Marshal(content) // decoded JSON always encodes
@@ -33,7 +33,7 @@ func (b *builder) fragments() {
 			content = map[string]any{key: content}
 		}
 		l.content = content
-		b.layer(l, f.Root)
+		b.addLayer(l, f.Root)
 	}
 }
 
@@ -58,9 +58,9 @@ func clone[T any](v T) T {
 	return out
 }
 
-// inherit completes agents (docs/contracts/eca-features.md, section 12): an agent takes from the
+// inheritAgents completes agents (docs/contracts/eca-features.md, section 12): an agent takes from the
 // agent that it names all settings that it does not set itself, including nested ones.
-func (b *builder) inherit() {
+func (b *builder) inheritAgents() {
 	agents, _ := b.merged["agent"].(map[string]any)
 	done := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(agents)) {

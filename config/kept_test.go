@@ -7,7 +7,7 @@ import (
 )
 
 // A daemon that reads its configuration again and again keeps only the last one.
-func TestPreviousIsNotKept(t *testing.T) {
+func TestPreviousIsReleased(t *testing.T) {
 	load := func(previous *Loaded) *Loaded {
 		return Load(Inputs{Getenv: func(string) string { return "" }, Previous: previous})
 	}

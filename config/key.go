@@ -17,9 +17,9 @@ import (
 //	doc      what it is for; required
 //	each     what its elements are for; after a |, what their elements are for
 //	default  its default value, unless it is a list or an object
-//	enum     the words that it, or its elements, accept
-//	strict   other words are dropped when the configuration is loaded
-//	wrong    the word that replaces a value that the key does not accept
+//	enum     the strings that it, or its elements, accept
+//	strict   other strings are dropped when the configuration is loaded
+//	wrong    the string that replaces a value that the key does not accept
 //	types    the JSON types that a field of the Go type any accepts
 //	min, max the range of a number; max needs min
 //	trust    its effect in a file that is not trusted, see trustEffect
@@ -52,8 +52,8 @@ func newKey(typ reflect.Type, tag reflect.StructTag, docs []string) *key {
 		typ = typ.Elem()
 	}
 	k := &key{typ: typ, tag: tag, docs: docs, types: jsonTypes(typ)}
-	if words := tag.Get("types"); words != "" {
-		k.types = strings.Fields(words)
+	if types := tag.Get("types"); types != "" {
+		k.types = strings.Fields(types)
 	}
 	return k
 }
@@ -141,7 +141,7 @@ func (k *key) doc() string {
 	return k.tag.Get("doc")
 }
 
-// enum returns the words that the key accepts; nil means any.
+// enum returns the strings that the key accepts; nil means any.
 func (k *key) enum() []string {
 	if k.typ.Kind() == reflect.Slice {
 		return nil // they belong to the elements
@@ -161,14 +161,14 @@ func (k *key) limit(name string) *float64 {
 // replacement returns the value that replaces one that the key does not accept. ok is false
 // without one; the value of an earlier layer then applies.
 func (k *key) replacement() (v any, ok bool) {
-	word := k.tag.Get("wrong")
-	return word, word != ""
+	text := k.tag.Get("wrong")
+	return text, text != ""
 }
 
 // consequence says in a message what happens to a value that the key does not accept.
 func (k *key) consequence() string {
-	if word, ok := k.replacement(); ok {
-		return fmt.Sprintf("it counts as %s", word)
+	if v, ok := k.replacement(); ok {
+		return fmt.Sprintf("it counts as %s", v)
 	}
 	return "it is ignored"
 }
@@ -234,10 +234,10 @@ func (k *key) elementName() string {
 // defaults adds the default values of keys to an object, unless it has a value already.
 func (k *key) defaults(into map[string]any) {
 	for name, field := range k.fields() {
-		_, said := into[name]
+		_, isSet := into[name]
 		text, hasDefault := field.tag.Lookup("default")
 		switch {
-		case hasDefault && !said:
+		case hasDefault && !isSet:
 			var value any = text
 			if field.typ.Kind() != reflect.String && json.Unmarshal([]byte(text), &value) != nil {
 				bug.Reportf("%s is not a default of %s", text, name)

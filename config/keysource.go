@@ -32,9 +32,9 @@ func (b *builder) dropForeignKeys(l *layer) {
 	}
 }
 
-// keepAgents drops null for all agents, and for the agent that eca falls back on. A workspace's file
+// protectAgents drops null for all agents, and for the agent that eca falls back on. A workspace's file
 // cannot remove any agent, see withholdUnasked.
-func keepAgents(b *builder, l *layer) {
+func protectAgents(b *builder, l *layer) {
 	drop := func(object map[string]any, path []string, why string) {
 		last := path[len(path)-1]
 		if v, found := object[last]; found && v == nil && l.root == "" {

@@ -28,9 +28,9 @@ type layer struct {
 	withheld map[string]any // the complete content of a layer that is not trusted
 	within   string         // for a layer that is not trusted, the only folder from which it may read files
 
-	pathPrefix []string // under which its text belongs: "hooks" for a plugin's hooks.json that lacks this key, otherwise empty
-	fragment   bool     // it comes from a file that is not JSON, see Fragment
-	empty      string   // why it has no content although it is not {}
+	pathPrefix  []string // under which its text belongs: "hooks" for a plugin's hooks.json that lacks this key, otherwise empty
+	fragment    bool     // it comes from a file that is not JSON, see Fragment
+	emptyReason string   // why it has no content although it is not {}
 }
 
 // position is a position in a text. Both numbers are counted from 1, columns in bytes; 0 means
@@ -92,7 +92,7 @@ func parse(source string, data []byte) (*layer, *Problem) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	l := &layer{source: source, text: string(data), content: map[string]any{}, positions: map[string]position{}}
 	if blank(data) {
-		l.empty = "the file is empty"
+		l.emptyReason = "the file is empty"
 		return l, nil
 	}
 	if safeio.IsUTF16(data) {
@@ -107,7 +107,7 @@ func parse(source string, data []byte) (*layer, *Problem) {
 		return nil, &Problem{Origin: Origin{Source: source, Line: line, Column: column}, Cause: cause, Broken: true}
 	}
 	if isNull(&root) {
-		l.empty = "the file contains only null"
+		l.emptyReason = "the file contains only null"
 		return l, nil
 	}
 	if _, ok := root.Value.(*hujson.Object); !ok {

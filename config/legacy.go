@@ -10,9 +10,9 @@ import (
 	"unicode"
 )
 
-// renamed lists keys of earlier versions with their current names (eca-features.md 3.1); * is any
+// renamedKeys lists keys of earlier versions with their current names (eca-features.md 3.1); * is any
 // key. A name that ends in File contains the path of a text for the current key.
-func renamed() [][2]string {
+func renamedKeys() [][2]string {
 	return [][2]string{
 		{"behavior", "agent"},
 		{"defaultBehavior", "defaultAgent"},
@@ -34,9 +34,9 @@ func renamed() [][2]string {
 	}
 }
 
-// aliases lists second names of keys. In the reference server, compactions, completions and rewrites
+// keyAliases lists second names of keys. In the reference server, compactions, completions and rewrites
 // each have a key for their model; in eca, the section models also names all of them.
-func aliases() [][2]string {
+func keyAliases() [][2]string {
 	return [][2]string{
 		{"models.compact", "compact.model"},
 		{"models.completion", "completion.model"},
@@ -48,13 +48,13 @@ func aliases() [][2]string {
 // versions to their replacements.
 func (l *layer) migrate() {
 	l.migrateProviders()
-	for _, r := range renamed() {
+	for _, r := range renamedKeys() {
 		from, to := strings.Split(r[0], "."), strings.Split(r[1], ".")
 		for _, name := range l.matches(from) {
 			l.rename(withName(from, name), withName(to, name))
 		}
 	}
-	for _, a := range aliases() {
+	for _, a := range keyAliases() {
 		from, to := strings.Split(a[0], "."), strings.Split(a[1], ".")
 		if l.move(from, to) {
 			l.spellings[join(to)] = join(from)

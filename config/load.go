@@ -30,10 +30,10 @@ type Inputs struct {
 	// Previous is the configuration that was in effect until now; may be nil. If a file cannot be read
 	// or parsed, its content in Previous stays in effect.
 	Previous *Loaded
-	// Gone reports whether a file from Previous that is missing now counts as removed. It should return
-	// false at first, because some editors remove a file before they write it again. If Gone is nil,
+	// Removed reports whether a file from Previous that is missing now counts as removed. It should return
+	// false at first, because some editors remove a file before they write it again. If Removed is nil,
 	// every missing file counts as removed.
-	Gone func(path string) bool
+	Removed func(path string) bool
 
 	// PluginLayers are the configurations of installed plugins. A later one overrides an earlier one,
 	// and the user's settings override all of them.
@@ -41,8 +41,8 @@ type Inputs struct {
 
 	// Commands runs ${cmd:...}. If it is nil, each ${cmd:...} is a problem.
 	Commands *Commands
-	// Patience is how long loading waits for commands.
-	Patience time.Duration
+	// CommandWait is how long loading waits for commands that are still running.
+	CommandWait time.Duration
 
 	// ToolText returns the description of a native tool, for ${classpath:prompts/tools/...}. Nil
 	// means that there are no tools.
@@ -142,6 +142,11 @@ type Problem struct {
 	key string // the joined path of the key; empty if it is not about a key
 }
 
+// WithoutKey returns the problem without its key, so that LostRestrictions ignores it.
+func (p Problem) WithoutKey() Problem {
+	return Problem{Origin: p.Origin, Cause: p.Cause, Broken: p.Broken}
+}
+
 func (p Problem) String() string { return p.Place() + ": " + p.Cause }
 
 // Problem returns a problem with the value at a path. Its position is that of the value, or of the
@@ -182,10 +187,10 @@ func (l *Loaded) Configured() bool {
 		if layer.source == defaults || layer.fragment || layer.plugin != "" {
 			continue
 		}
-		users := layer.root == "" && layer.source != initializationOptions
+		ownSource := layer.root == "" && layer.source != initializationOptions // the user writes it by hand
 		for _, content := range []map[string]any{layer.content, layer.withheld} {
 			for key := range content {
-				if key == "providers" || key == "defaultModel" || users && key != "$schema" {
+				if key == "providers" || key == "defaultModel" || ownSource && key != "$schema" {
 					return true
 				}
 			}
@@ -240,29 +245,29 @@ func Load(in Inputs) *Loaded {
 		origins: map[string]Origin{}, spellings: map[string]string{}, unset: map[string][]string{}, sources: map[string][]string{}, texts: map[string][]byte{},
 		plugins: map[string][]byte{}, included: map[string]string{}, global: in.globalFile(), commands: in.Commands,
 	}}
-	b.layer(builtinDefaults(b.keys), "")
-	b.prompts()
-	b.fragments()
+	b.addLayer(builtinDefaults(b.keys), "")
+	b.addPrompts()
+	b.addFragments()
 	pure := in.pure()
 	if !pure {
-		b.pluginLayers()
+		b.addPluginLayers()
 	}
 	if len(in.InitOptions) > 0 {
-		b.text(initializationOptions, in.InitOptions)
+		b.addText(initializationOptions, in.InitOptions)
 	}
 	if !pure {
-		b.userLayers()
-		b.extraLayers()
+		b.addUserLayers()
+		b.addExtraLayers()
 	}
-	b.unasked()
-	b.expand()
-	b.credentials()
-	b.googlePreset()
-	b.inherit()
-	b.commandLineBudget()
+	b.applyUnaskedFlag()
+	b.expandStrings()
+	b.fillCredentials()
+	b.selectGoogleAPI()
+	b.inheritAgents()
+	b.applyBudgetFlags()
 	tightener{b}.tighten()
 	b.Config = b.decode()
-	b.nameProviders()
+	b.normalizeProviderNames()
 	b.checkPrompts()
 	checkServerArguments(b)
 	checkAgentNames(b)
@@ -315,46 +320,46 @@ func (b *builder) problemAt(path []string, format string, args ...any) {
 	b.Problems = append(b.Problems, b.Problem(path, format, args...))
 }
 
-func (b *builder) userLayers() {
+func (b *builder) addUserLayers() {
 	if env := b.in.Getenv(environmentConfig); env != "" {
-		b.text(environmentConfig, []byte(env))
+		b.addText(environmentConfig, []byte(env))
 	}
-	if path := b.in.globalFile(); path != "" && !b.file(path, "") && b.in.ConfigFile != "" {
+	if path := b.in.globalFile(); path != "" && !b.addFile(path, "") && b.in.ConfigFile != "" {
 		b.Problems = append(b.Problems, Problem{Origin: Origin{Source: path}, Cause: "the file does not exist; correct --config-file, or leave it out", Broken: true})
 	}
 	if b.in.ConfigFile != "" {
 		return
 	}
 	for _, root := range b.in.Roots {
-		b.file(filepath.Join(root, ".eca", "config.json"), root)
+		b.addFile(filepath.Join(root, ".eca", "config.json"), root)
 	}
 }
 
-// text adds a layer that is not from a file.
-func (b *builder) text(source string, data []byte) {
+// addText adds a layer that is not from a file.
+func (b *builder) addText(source string, data []byte) {
 	l, err := parse(source, data)
 	if err != nil {
 		b.Problems = append(b.Problems, *err)
 		return
 	}
-	if l.empty != "" && source == environmentConfig {
-		b.Problems = append(b.Problems, Problem{Origin: Origin{Source: source}, Cause: strings.Replace(l.empty, "the file", "it", 1) + "; give it a JSON object, or unset it", Broken: true})
+	if l.emptyReason != "" && source == environmentConfig {
+		b.Problems = append(b.Problems, Problem{Origin: Origin{Source: source}, Cause: strings.Replace(l.emptyReason, "the file", "it", 1) + "; give it a JSON object, or unset it", Broken: true})
 	}
-	b.layer(l, "")
+	b.addLayer(l, "")
 }
 
-// layer adds a layer; root is set for workspace files.
-func (b *builder) layer(l *layer, root string) {
+// addLayer adds a layer; root is set for workspace files.
+func (b *builder) addLayer(l *layer, root string) {
 	l.root = root
 	if filepath.IsAbs(l.source) {
 		l.dir = filepath.Dir(l.source)
 	}
 	l.migrate()
 	if l.source == initializationOptions {
-		l.camelServers()
+		l.camelCaseServers()
 	}
 	b.dropForeignKeys(l)
-	keepAgents(b, l)
+	protectAgents(b, l)
 	b.withholdUntrusted(l)
 	if b.in.Commands != nil {
 		b.in.Commands.begin(l.source, l.text)
@@ -367,8 +372,8 @@ func (b *builder) layer(l *layer, root string) {
 	b.merge(b.merged, l.content, l, nil)
 }
 
-// pluginLayers adds the configurations of plugins.
-func (b *builder) pluginLayers() {
+// addPluginLayers adds the configurations of plugins.
+func (b *builder) addPluginLayers() {
 	for _, p := range b.in.PluginLayers {
 		data, err := p.Text, error(nil)
 		if data == nil {
@@ -386,11 +391,12 @@ func (b *builder) pluginLayers() {
 		b.plugins[p.File] = data
 		l.plugin = p.Root
 		p.narrow(l)
-		b.layer(l, "")
+		b.addLayer(l, "")
 	}
 }
 
-// narrow reduces a layer to the keys that this file of the plugin may set.
+// narrow reduces a layer to the keys that this file of the plugin may set, and prefixes the names of
+// hooks.
 func (p PluginLayer) narrow(l *layer) {
 	if p.Hooks != "" {
 		if _, nested := l.content["hooks"].(map[string]any); !nested {
@@ -410,18 +416,16 @@ func (p PluginLayer) narrow(l *layer) {
 	}
 }
 
-// extraLayers adds the files that extraConfigs names, in that order, above all others. Their own
+// addExtraLayers adds the files that extraConfigs names, in that order, above all others. Their own
 // extraConfigs are ignored.
-func (b *builder) extraLayers() {
+func (b *builder) addExtraLayers() {
 	at := []string{"extraConfigs"}
-	names := texts(b.merged["extraConfigs"])
 	root := ""
 	if l := b.layerOf(at); l != nil {
 		root = l.root // a file in extraConfigs has the same rights as the file that names it
 	}
-	for _, name := range names {
-		r := b.resolver(b.layerOf(at), false)
-		x := r.expand(name)
+	for _, name := range texts(b.merged["extraConfigs"]) {
+		x := b.resolver(b.layerOf(at), false).expand(name)
 		path := atHome(x.text)
 		if !filepath.IsAbs(path) && len(b.in.Roots) > 0 {
 			path = filepath.Join(b.in.Roots[0], path)
@@ -438,7 +442,7 @@ func (b *builder) extraLayers() {
 				owner = folder // a file in a workspace folder counts as the folder's, whichever file names it
 			}
 		}
-		if !b.file(path, owner) {
+		if !b.addFile(path, owner) {
 			b.problemAt(at, "extraConfigs: there is no file %s", path)
 		}
 		b.merged["extraConfigs"], b.origins[join(at)] = before, origin

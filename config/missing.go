@@ -33,25 +33,25 @@ func (b *builder) checkFiles() {
 }
 
 // checkFile reports a path that does not exist. A relative path has to exist in one of the folders in
-// roots. program means that the path must be a file, not a folder.
-func (b *builder) checkFile(at []string, path string, roots []string, program bool) {
+// roots. mustBeFile means that a folder is a mistake too.
+func (b *builder) checkFile(at []string, path string, roots []string, mustBeFile bool) {
 	if path == "" || strings.Contains(path, "${") {
 		return
 	}
-	places := []string{UserPath(path, Origin{})}
-	if !filepath.IsAbs(places[0]) {
+	candidates := []string{UserPath(path, Origin{})}
+	if !filepath.IsAbs(candidates[0]) {
 		source := b.originOf(at).Source
 		if !slices.ContainsFunc(b.layers, func(l *layer) bool { return l.root != "" && l.source == source }) {
 			return
 		}
-		places = nil
+		candidates = nil
 		for _, root := range roots {
-			places = append(places, filepath.Join(root, path))
+			candidates = append(candidates, filepath.Join(root, path))
 		}
 	}
-	for _, full := range places {
+	for _, full := range candidates {
 		info, err := os.Stat(full)
-		if err == nil && info.IsDir() && program {
+		if err == nil && info.IsDir() && mustBeFile {
 			b.recordFile(full)
 			b.problemAt(at, "%s: %s is a folder, not a file", KeyPath(at), full)
 			return
@@ -60,11 +60,11 @@ func (b *builder) checkFile(at []string, path string, roots []string, program bo
 			return
 		}
 	}
-	for _, full := range places {
+	for _, full := range candidates {
 		b.recordFile(full)
 	}
-	if len(places) > 0 {
-		b.problemAt(at, "%s: there is no file or folder %s", KeyPath(at), places[0])
+	if len(candidates) > 0 {
+		b.problemAt(at, "%s: there is no file or folder %s", KeyPath(at), candidates[0])
 	}
 }
 

@@ -152,8 +152,8 @@ func (c *Config) EachModel(fn func(path []string, model string)) {
 	}
 }
 
-// nameProviders replaces providers' names in models with the names in effect.
-func (c *Config) nameProviders() {
+// normalizeProviderNames replaces providers' names in models with the names in effect.
+func (c *Config) normalizeProviderNames() {
 	for _, model := range []*string{&c.DefaultModel, &c.Compact.Model, &c.Completion.Model, &c.Rewrite.Model, &c.Models.Title, &c.Models.Subagent} {
 		*model = c.ModelNamed(*model)
 	}

@@ -12,7 +12,7 @@ import (
 
 // Trust covers the files that run, but not those that they work on: a server's database changes all
 // the time.
-func TestWhatIsRunAndNotWhatItWorksOn(t *testing.T) {
+func TestTrustCoversProgramsNotData(t *testing.T) {
 	needs.POSIX(t)
 	root := t.TempDir()
 	for name, text := range map[string]string{

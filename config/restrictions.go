@@ -21,7 +21,7 @@ func LostRestrictions(l *Loaded, agent string) (out []string, weakened bool) {
 			continue // untrusted hooks and extraConfigs have no effect
 		case len(path) > 1 && path[0] == "agent" && agentFile(f.Source) && !l.hasAgent(path[1]) && path[1] != l.DefaultAgent && path[1] != l.Chat.DefaultAgent:
 			continue // DropInvalidAgents removed this agent, and it was not requested
-		case restricts(path), restricts(splitKey(f.meant)):
+		case restricts(path), restricts(splitKey(f.intendedPath)):
 			weakened = true
 		case definesAgent(f.Source, used):
 			weakened = weakened || len(path) == 0 // the whole file is refused
@@ -77,7 +77,7 @@ func (l *Loaded) RefusedAgent(name string) (Finding, bool) {
 // one of them.
 func (l *Loaded) MistakesAt(keys ...string) (out []Finding) {
 	for _, f := range l.Mistakes() {
-		for _, path := range []string{f.path, f.meant} {
+		for _, path := range []string{f.path, f.intendedPath} {
 			if at := splitKey(path); len(at) > 0 && slices.Contains(keys, at[0]) {
 				out = append(out, f)
 				break

@@ -12,19 +12,19 @@ type Rights int
 
 // Rights of agents.
 const (
-	ReadsOnly   Rights = iota // calls that change something are denied
-	AllowedOnly               // calls that no rule allows are denied
-	Asks                      // eca asks the user about calls that no rule allows
-	Unasked                   // calls that no rule denies run
+	RightsReadOnly    Rights = iota // calls that change something are denied
+	RightsAllowedOnly               // calls that no rule allows are denied
+	RightsAsk                       // eca asks the user about calls that no rule allows
+	RightsUnasked                   // calls that no rule denies run
 )
 
 // String returns a predicate for a sentence about the agent.
 func (r Rights) String() string {
 	return [...]string{
-		ReadsOnly:   "can only read",
-		AllowedOnly: "can only do what the configuration allows",
-		Asks:        "can change files and run commands, and asks first unless a rule allows it",
-		Unasked:     "can change files and run commands without asking",
+		RightsReadOnly:    "can only read",
+		RightsAllowedOnly: "can only do what the configuration allows",
+		RightsAsk:         "can change files and run commands, and asks first unless a rule allows it",
+		RightsUnasked:     "can change files and run commands without asking",
 	}[r]
 }
 
@@ -39,13 +39,13 @@ func (c *Config) Rights(agent string) Rights {
 	}
 	switch {
 	case a.ReadOnly:
-		return ReadsOnly
+		return RightsReadOnly
 	case byDefault == "deny":
-		return AllowedOnly
+		return RightsAllowedOnly
 	case byDefault == "allow":
-		return Unasked
+		return RightsUnasked
 	}
-	return Asks
+	return RightsAsk
 }
 
 // Substitution returns a message for a chat whose agent cannot be used: another agent, the
@@ -65,7 +65,7 @@ func (c *Config) Substitution(agent, substitute string, storedRights *Rights) st
 	}
 	var more []string
 	for _, tool := range missing.DisabledTools {
-		if now != ReadsOnly && !slices.Contains(c.Agents[substitute].DisabledTools, tool) && !slices.Contains(c.DisabledTools, tool) {
+		if now != RightsReadOnly && !slices.Contains(c.Agents[substitute].DisabledTools, tool) && !slices.Contains(c.DisabledTools, tool) {
 			more = append(more, tool)
 		}
 	}

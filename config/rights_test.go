@@ -12,7 +12,7 @@ func TestSubstitutionNamesRights(t *testing.T) {
 		"strict": {"toolCall": {"approval": {"byDefault": "deny"}}},
 		"helper": {"mode": "subagent", "disabledTools": ["shell_command"]}
 	}}`})})
-	only, asks := ReadsOnly, Asks
+	only, asks := RightsReadOnly, RightsAsk
 	for _, c := range []struct {
 		asked, used string
 		before      *Rights

@@ -10,7 +10,7 @@ import (
 // Schema returns the JSON Schema of configuration files. It contains every key; those of earlier
 // versions are marked.
 func Schema() ([]byte, error) {
-	s := newSchema(withEarlier(newKeys()), defaultValues(), false)
+	s := newSchema(withLegacyKeys(newKeys()), defaultValues(), false)
 	s.Schema = "http://json-schema.org/draft-07/schema#"
 	s.Title = "Configuration of eca"
 	s.Description = "~/.config/eca/config.json and .eca/config.json in a workspace folder. null removes the value of a lower layer."
@@ -22,7 +22,6 @@ func Schema() ([]byte, error) {
 	return append(raw, '\n'), nil
 }
 
-// defaultValues returns the built-in values.
 func defaultValues() map[string]any { return builtinDefaults(newKeys()).content }
 
 // schema is a JSON Schema, limited to the keywords in use.
@@ -81,8 +80,8 @@ func newSchema(k *key, def any, pending bool) *schema {
 	return s
 }
 
-// withEarlier adds the keys of earlier versions (renamed) and second names of keys (aliases).
-func withEarlier(root *key) *key {
+// withLegacyKeys adds the keys of earlier versions (renamedKeys) and second names of keys (keyAliases).
+func withLegacyKeys(root *key) *key {
 	add := func(old, now string, like *key) *key {
 		path := strings.Split(old, ".")
 		object := root.lookup(path[:len(path)-1])
@@ -94,12 +93,12 @@ func withEarlier(root *key) *key {
 		object.fields()[path[len(path)-1]] = &k
 		return &k
 	}
-	for _, a := range aliases() {
+	for _, a := range keyAliases() {
 		k := add(a[0], a[1], root.lookup(strings.Split(a[1], ".")))
 		k.deprecated, k.docs = false, []string{"The same as " + a[1] + "."}
 	}
 	for _, nested := range []bool{true, false} { // a section's earlier name has the earlier keys of the section, too
-		for _, r := range renamed() {
+		for _, r := range renamedKeys() {
 			switch target := root.lookup(strings.Split(r[1], ".")); {
 			case strings.Contains(r[0], ".") != nested:
 			case strings.HasSuffix(r[0], "File"):

@@ -22,7 +22,7 @@ func TestKeys(t *testing.T) {
 	for _, mistake := range mistakesInTags() {
 		t.Error(mistake)
 	}
-	keys := withEarlier(newKeys())
+	keys := withLegacyKeys(newKeys())
 	for _, key := range strings.Fields(`
 		$schema defaultModel defaultAgent chatRetentionDays autoCompactPercentage includeParentAgentsFiles mcpTimeoutSeconds mcpKeepAliveSeconds
 		lspTimeoutSeconds streamIdleTimeoutSeconds connectTimeoutSeconds netrcFile welcomeMessage extraConfigs extraConfigs.[] pureConfig
@@ -73,7 +73,7 @@ func TestKeys(t *testing.T) {
 // mistakesInTags returns what is wrong with the tags of keys, each with the key's name.
 func mistakesInTags() (mistakes []string) {
 	wrong := func(text string, args ...any) { mistakes = append(mistakes, fmt.Sprintf(text, args...)) }
-	keys := withEarlier(newKeys())
+	keys := withLegacyKeys(newKeys())
 	keys.each(nil, func(path []string, k *key) {
 		if strings.TrimSpace(k.doc()) == "" && !k.deprecated && !keys.lookup(path[:1]).deprecated && path[len(path)-1] != "[]" && path[len(path)-1] != "*" {
 			wrong("the field of the key %s has no tag doc, which says what it is for", strings.Join(path, "."))

@@ -121,7 +121,7 @@ func (l *Loaded) ValuesAt(path []string) ([]Value, error) {
 	c := newChecker()
 	for i := range path {
 		if c.keys.lookup(path[:i+1]) == nil {
-			unset.Unknown, unset.Meant = true, KeyPath(c.meant(c.keys.lookup(path[:i]), path[:i], path[i], nil))
+			unset.Unknown, unset.Meant = true, KeyPath(c.intendedKey(c.keys.lookup(path[:i]), path[:i], path[i], nil))
 			break
 		}
 	}

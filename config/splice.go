@@ -8,25 +8,24 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// cut is the replacement of text[from:to] by other bytes.
-type cut struct {
+// textEdit is the replacement of text[from:to] by other bytes.
+type textEdit struct {
 	from, to int
 	with     []byte
 }
 
-// splice applies cuts that do not overlap.
-func splice(text []byte, cuts ...cut) []byte {
-	slices.SortStableFunc(cuts, func(a, b cut) int { return a.from - b.from })
+// splice applies edits that do not overlap.
+func splice(text []byte, edits ...textEdit) []byte {
+	slices.SortStableFunc(edits, func(a, b textEdit) int { return a.from - b.from })
 	var out []byte
 	at := 0
-	for _, c := range cuts {
+	for _, c := range edits {
 		out = append(append(out, text[at:c.from]...), c.with...)
 		at = c.to
 	}
 	return append(out, text[at:]...)
 }
 
-// replace replaces a value.
 func (p location) replace(old *hujson.Value, raw []byte) []byte {
 	was := p.text[old.StartOffset:old.EndOffset]
 	// A list or object on one line stays on one line. Other values have no layout to keep.
@@ -34,7 +33,7 @@ func (p location) replace(old *hujson.Value, raw []byte) []byte {
 	if !oneLine && startsLine(p.text, p.object.Value.(*hujson.Object).Members[p.index].Name.StartOffset) {
 		raw = p.indented(raw, indentAt(p.text, old.StartOffset))
 	}
-	return splice(p.text, cut{old.StartOffset, old.EndOffset, raw})
+	return splice(p.text, textEdit{old.StartOffset, old.EndOffset, raw})
 }
 
 // insert adds the missing member as the last one of its object.
@@ -45,7 +44,7 @@ func (p location) insert(raw []byte) []byte {
 	indent := outer + p.unit()
 	tail := p.object.StartOffset + 1 // start of the comments and space before the brace
 	end := p.object.EndOffset - 1
-	var cuts []cut
+	var edits []textEdit
 	var comma []byte
 	if n := len(object.Members); n > 0 {
 		last := &object.Members[n-1]
@@ -57,7 +56,7 @@ func (p location) insert(raw []byte) []byte {
 			tail++
 			comma = []byte(",")
 		} else {
-			cuts = append(cuts, cut{tail, tail, []byte(",")})
+			edits = append(edits, textEdit{tail, tail, []byte(",")})
 		}
 	}
 	newline := p.newline()
@@ -69,14 +68,14 @@ func (p location) insert(raw []byte) []byte {
 			at--
 		}
 		member := slices.Concat([]byte(newline+indent), key, p.indented(raw, indent), comma)
-		cuts = append(cuts, cut{at, at, member})
+		edits = append(edits, textEdit{at, at, member})
 	case len(object.Members) == 0:
 		member := slices.Concat([]byte(newline+indent), key, p.indented(raw, indent), []byte(newline+outer))
-		cuts = append(cuts, cut{end - space, end, member})
+		edits = append(edits, textEdit{end - space, end, member})
 	default:
-		cuts = append(cuts, cut{end - space, end - space, slices.Concat([]byte(" "), key, raw, comma)})
+		edits = append(edits, textEdit{end - space, end - space, slices.Concat([]byte(" "), key, raw, comma)})
 	}
-	return splice(p.text, cuts...)
+	return splice(p.text, edits...)
 }
 
 // remove removes the member and the comma that becomes superfluous. If nothing else is on the
@@ -85,19 +84,19 @@ func (p location) remove() []byte {
 	object := p.object.Value.(*hujson.Object)
 	m := &object.Members[p.index]
 	from, to := m.Name.StartOffset, m.Value.EndOffset
-	var cuts []cut
+	var edits []textEdit
 	last := p.index == len(object.Members)-1
 	comma := to + len(m.Value.AfterExtra)
 	switch {
 	case last && m.Value.AfterExtra == nil && p.index > 0:
 		before := &object.Members[p.index-1].Value
 		at := before.EndOffset + len(before.AfterExtra)
-		cuts = append(cuts, cut{at, at + 1, nil})
+		edits = append(edits, textEdit{at, at + 1, nil})
 	case last && m.Value.AfterExtra == nil:
 	case len(bytes.TrimSpace(m.Value.AfterExtra)) == 0:
 		to = comma + 1
 	default:
-		cuts = append(cuts, cut{comma, comma + 1, nil})
+		edits = append(edits, textEdit{comma, comma + 1, nil})
 	}
 	after := to + blanks(p.text[to:])
 	switch newline := bytes.HasPrefix(p.text[after:], []byte("\n")) || bytes.HasPrefix(p.text[after:], []byte("\r\n")); {
@@ -111,7 +110,7 @@ func (p location) remove() []byte {
 	default:
 		to = after
 	}
-	return splice(p.text, append(cuts, cut{from, to, nil})...)
+	return splice(p.text, append(edits, textEdit{from, to, nil})...)
 }
 
 // indented formats a value for a line with the given indentation.

@@ -87,8 +87,8 @@ func (b *builder) withholdUnasked(l *layer) {
 	}
 }
 
-// unasked replaces the user's values of toolCall.unasked with the one from the command line.
-func (b *builder) unasked() {
+// applyUnaskedFlag replaces the user's values of toolCall.unasked with the one from the command line.
+func (b *builder) applyUnaskedFlag() {
 	if b.in.Unasked == "" {
 		return
 	}
@@ -179,7 +179,7 @@ func (b tightener) applyStricter(t tightening) {
 	}
 	if after := t.combine(before); !equalJSON(before, after) {
 		in[t.path[last]] = after
-		b.noteTightened(t)
+		b.recordTightened(t)
 	}
 }
 
@@ -300,8 +300,8 @@ func (b *builder) objectAt(path []string) map[string]any {
 	return m
 }
 
-// noteTightened records the workspace's file as the origin of the tightened value.
-func (b tightener) noteTightened(t tightening) {
+// recordTightened records the workspace's file as the origin of the tightened value.
+func (b tightener) recordTightened(t tightening) {
 	set := func(path []string) {
 		o := t.l.origin(path)
 		b.origins[join(path)] = o

@@ -322,19 +322,19 @@ func (s *splitter) object(m map[string]any, path []string) map[string]any {
 	out := map[string]any{}
 	for _, key := range sortedKeys(m) {
 		at, v := append(slices.Clone(path), key), m[key]
-		switch w := s.keys.trustEffect(at); {
-		case w == ignored:
+		switch effect := s.keys.trustEffect(at); {
+		case effect == ignored:
 		case len(at) == 1 && isEmpty(v): // an empty section
-		case w == recurse && isObject(v):
+		case effect == recurse && isObject(v):
 			// An agent's empty approval would replace the general one.
 			if sub := s.object(v.(map[string]any), at); len(sub) > 0 || key != "approval" && key != "toolCall" {
 				out[key] = sub
 			}
-		case w == safe && v != nil && s.harmlessTexts(v):
+		case effect == safe && v != nil && s.harmlessTexts(v):
 			out[key] = v
-		case w == paths && localPaths(v) && s.harmlessTexts(v):
+		case effect == paths && localPaths(v) && s.harmlessTexts(v):
 			out[key] = v
-		case w == stricter && tightens(at, v) && s.harmlessTexts(v):
+		case effect == stricter && tightens(at, v) && s.harmlessTexts(v):
 			s.stricter = append(s.stricter, tightening{s.l, at, v})
 		default:
 			s.need(at, v)

@@ -47,20 +47,20 @@ func CheckServerName(name string) error {
 		return errors.New("the MCP server has no name")
 	case len(name) > maxServerName || strings.ContainsFunc(name, bad):
 		return fmt.Errorf("the name of an MCP server must be at most %d characters without spaces", maxServerName)
-	case ofNativeTools(name):
+	case isNativeServer(name):
 		return errors.New("eca is the name of the native tools; choose another name for the MCP server")
 	}
 	return nil
 }
 
-// ofNativeTools reports whether an MCP server's tools would have the names of native ones.
-func ofNativeTools(server string) bool { return strings.EqualFold(server, "eca") }
+// isNativeServer reports whether an MCP server's tools would have the names of native ones.
+func isNativeServer(server string) bool { return strings.EqualFold(server, "eca") }
 
 // checkServerNames removes MCP servers whose tools would have the names of native ones. Other names
 // that eca mcp add refuses work in files that were written for the reference server.
 func checkServerNames(b *builder) {
 	for _, name := range slices.Sorted(maps.Keys(b.MCPServers)) {
-		if ofNativeTools(name) {
+		if isNativeServer(name) {
 			at := []string{"mcpServers", name}
 			b.problemAt(at, "%s: %v. The server is not started", KeyPath(at), CheckServerName(name))
 			delete(b.MCPServers, name)

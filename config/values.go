@@ -92,7 +92,7 @@ func (l *Loaded) Secrets() []string {
 // was removed by mistake.
 func (l *Loaded) Credentials() []string {
 	var out []string
-	named := func(path []string, s string) {
+	addIfSecret := func(path []string, s string) {
 		words := strings.Fields(s)
 		if redact.SecretName(path[len(path)-1]) && len(words) > 0 && len(words) <= 2 {
 			out = append(out, s, words[len(words)-1]) // the token in "Bearer TOKEN"
@@ -101,13 +101,13 @@ func (l *Loaded) Credentials() []string {
 	for _, layer := range l.layers {
 		eachText(layer.withheld, nil, func(path []string, text string) {
 			if !strings.Contains(text, "${") {
-				named(path, text)
+				addIfSecret(path, text)
 			}
 		})
 	}
 	l.each(func(v Value, _ bool) {
 		for _, s := range texts(v.Value) {
-			named(v.Path, s)
+			addIfSecret(v.Path, s)
 			if u, err := url.Parse(s); err == nil && u.User != nil {
 				if password, ok := u.User.Password(); ok {
 					out = append(out, password)

@@ -11,7 +11,7 @@ import (
 
 // If an editor removes a file and then writes it again, the file's providers, agents and parts of plugins
 // stay in effect in between. If a file stays away, they end.
-func TestFilesMissingForAMomentStillCount(t *testing.T) {
+func TestBrieflyMissingFilesStayInEffect(t *testing.T) {
 	home, plugins := t.TempDir(), t.TempDir()
 	write := func(path, text string) {
 		t.Helper()

@@ -17,7 +17,7 @@ func (d *Daemon) CheckAgent(name string) error {
 // CheckAgent returns why users cannot choose an agent by that name; "" is the default agent.
 func CheckAgent(cfg *config.Loaded, name string) error {
 	a, known := cfg.Agents[name]
-	switch {
+	switch { // agent and build are earlier names of code
 	case name == "" || known && a.Primary() || cfg.AgentOrDefault(name) == "code" && (name == "agent" || name == "build"):
 		return nil
 	case known:

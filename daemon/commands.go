@@ -12,7 +12,6 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// newCommands wires the slash commands.
 func (d *Daemon) newCommands() *command.Commands {
 	return command.New(command.Deps{
 		Version:    d.opts.Version,

@@ -66,11 +66,11 @@ func (d *Daemon) publishLocked(next *Snapshot, applyAll bool) (changed bool) {
 		}
 	}
 	d.ApplyServers(cfg)
-	d.exporter.Use(next.exported)
+	d.exporter.Use(next.telemetry)
 	if cfg.Conformance().FixedOrder {
 		d.RefreshCatalog(context.Background()) // only reads a file
 	}
-	if !applyAll && reflect.DeepEqual(old.claude, next.claude) && reflect.DeepEqual(old.config.Config, cfg.Config) {
+	if !applyAll && reflect.DeepEqual(old.claudeHooks, next.claudeHooks) && reflect.DeepEqual(old.config.Config, cfg.Config) {
 		return otherNetwork || !reflect.DeepEqual(old.config.Units, cfg.Units) || !slices.Equal(old.config.Findings(), cfg.Findings()) ||
 			!reflect.DeepEqual(old.logins, next.logins)
 	}

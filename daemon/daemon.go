@@ -90,9 +90,9 @@ func New(o Options) *Daemon {
 		d.amend(func(s *Snapshot) { s.storage = d.ephemeral(s.storage) })
 	}
 	d.Models = providers.New(providers.Options{
-		Current:     func() (*config.Loaded, *catalog.Variants) { s := d.current(); return s.config, s.variants },
-		Credentials: func() *auth.Store { return d.current().storage.creds },
-		Settle:      d.settle, Changed: func() { d.changes.Publish(changes.Models) },
+		Current:       func() (*config.Loaded, *catalog.Variants) { s := d.current(); return s.config, s.variants },
+		Credentials:   func() *auth.Store { return d.current().storage.creds },
+		AwaitCommands: d.awaitCommands, Changed: func() { d.changes.Publish(changes.Models) },
 		Network: d.network, Record: func(m llm.Model, id string) llm.Model { return d.exporter.Model(d.journal.Model(m, id), id) },
 		Getenv: o.Getenv, CacheDir: o.CacheDir, CatalogURL: o.CatalogURL, RecordDir: o.RecordDir, Recordings: cassette.Folders(filepath.Join(o.StateDir, recordingsFile)), Version: o.Version,
 		RetryTotal: o.RetryTotal, Log: o.Log, Now: o.Now, Sleep: o.Sleep, Random: o.Random,
@@ -176,7 +176,7 @@ func (d *Daemon) Notices() []string {
 	case !d.OnlyDemo():
 	case len(unavailable) > 0:
 		unavailable = append(unavailable, demoFallbackNotice)
-	case !d.Chosen(): // otherwise that provider has not been asked yet
+	case !d.AnyProviderSetUp(): // otherwise that provider has not been asked yet
 		out = append(out, demoNotice)
 	}
 	if len(unavailable) > 0 {
@@ -214,7 +214,7 @@ func (d *Daemon) newServers() *servers.Servers {
 		Credentials: func() *auth.Store { return d.current().storage.serverCreds },
 		ForgetTools: func(server string) error { _, err := d.memory.ForgetServer(server); return err },
 		Edits:       d.edits, ConfigFile: o.ConfigFile, Agreed: d.approvedServers,
-		Environ: d.configCommands().Environ, Clean: d.cleanOutput, Presentable: d.Presentable, Launched: d.cleaner.launch,
+		Environ: d.configCommands().Environ, Clean: d.cleanOutput, Presentable: d.Presentable, BeforeStart: d.cleaner.setLaunchCredentials,
 		Sample: func(ctx context.Context, chatID, model string, r llm.Request) (mcp.Sampled, error) {
 			a, err := d.engine.SideRequest(ctx, chatID, model, r)
 			return mcp.Sampled(a), err

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"os"
 	"runtime"
@@ -32,34 +31,34 @@ type checkup struct {
 // removed from the report.
 func (d *Daemon) Doctor(ctx context.Context, offline bool) doctor.Report {
 	offline = offline || d.Config().Conformance().Offline
-	d.settle(ctx) // a slow command is not a mistake
-	one := func(section, subject string, run func(context.Context) []doctor.Finding) doctor.Check {
+	d.awaitCommands(ctx) // a slow command is not a mistake
+	check := func(section, subject string, run func(context.Context) []doctor.Finding) doctor.Check {
 		return doctor.Check{Section: section, Subject: subject, Run: run}
 	}
 	d.Extensions() // reads them, so that their mistakes are reported
 	k := &checkup{d, d.current()}
 	checks := []doctor.Check{
-		one("Installation", "eca", k.checkInstallation),
-		one("Configuration", "configuration", k.checkConfiguration),
-		one("Configuration", "trust", d.CheckTrust),
+		check("Installation", "eca", k.checkInstallation),
+		check("Configuration", "configuration", k.checkConfiguration),
+		check("Configuration", "trust", d.CheckTrust),
 	}
 	checks = append(checks, d.Checks(offline)...)
-	checks = append(checks, one("Models", "catalogue", k.checkCatalogue(offline)))
+	checks = append(checks, check("Models", "catalogue", k.checkCatalogue(offline)))
 	checks = append(checks, k.serverChecks(offline)...)
 	checks = append(checks, k.languageChecks(offline)...)
 	checks = append(checks,
-		one("Network", "proxies", k.checkProxies),
-		one("Network", "certificates", k.checkCertificates),
-		one("Network", "remote", d.remote.check),
-		one("Storage", "directories", k.checkState),
-		one("Storage", "chats", k.checkStore),
-		one("Storage", "kept", k.checkKept),
-		one("Storage", "journal", k.checkJournal),
-		one("Storage", "credentials", k.checkCredentials),
-		one("Storage", "keychain", k.checkKeychain),
-		one("Commands", "shell", k.checkShell),
-		one("Commands", "sandbox", d.bounds.Check),
-		one("Environment", "variables", k.checkEnvironment),
+		check("Network", "proxies", k.checkProxies),
+		check("Network", "certificates", k.checkCertificates),
+		check("Network", "remote", d.remote.check),
+		check("Storage", "directories", k.checkState),
+		check("Storage", "chats", k.checkStore),
+		check("Storage", "stored data", k.checkStoredData),
+		check("Storage", "journal", k.checkJournal),
+		check("Storage", "credentials", k.checkCredentials),
+		check("Storage", "keychain", k.checkKeychain),
+		check("Commands", "shell", k.checkShell),
+		check("Commands", "sandbox", d.bounds.Check),
+		check("Environment", "variables", k.checkEnvironment),
 	)
 	report := doctor.Run(ctx, doctor.CheckTimeout, checks)
 	clean := report.Map(redact.New(d.secrets(k.s)...).String)
@@ -190,12 +189,12 @@ func (k *checkup) checkStore(ctx context.Context) []doctor.Finding {
 	if errors.Is(err, store.ErrOlder) {
 		return []doctor.Finding{doctor.Found(doctor.Note, "chats", "%s: %v", k.store.Path(), err)}
 	}
-	readable := ""
-	if err == nil {
-		err, readable = k.store.CheckWritable(), fmt.Sprintf("; the stored chats can be read (of these workspace folders: %d), but nothing is added to them", len(list))
-	}
 	if err != nil {
-		return []doctor.Finding{doctor.Found(doctor.Problem, "chats", "%s%s", strings.TrimSuffix(err.Error(), store.SeeDoctor), readable)}
+		return []doctor.Finding{doctor.Found(doctor.Problem, "chats", "%s", strings.TrimSuffix(err.Error(), store.SeeDoctor))}
+	}
+	if err := k.store.CheckWritable(); err != nil {
+		cause := strings.TrimSuffix(err.Error(), store.SeeDoctor)
+		return []doctor.Finding{doctor.Found(doctor.Problem, "chats", "%s; the stored chats can be read (of these workspace folders: %d), but nothing is added to them", cause, len(list))}
 	}
 	return []doctor.Finding{doctor.Found(doctor.OK, "chats", "%s can be read; chats of these workspace folders: %d", k.store.Path(), len(list))}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/seed-dec29ce4/eca/mcp"
 )
 
-// checkState reports whether chats, keys and approvals can be stored.
+// checkState reports whether the state and the cache directory can be written.
 func (k *checkup) checkState(context.Context) []doctor.Finding {
 	var out []doctor.Finding
 	for name, dir := range map[string]string{"state directory": k.opts.StateDir, "cache directory": k.opts.CacheDir} {
@@ -76,44 +76,50 @@ const serversSection = "MCP servers"
 // check, unless offline is set.
 func (k *checkup) serverChecks(offline bool) []doctor.Check {
 	cfg := k.s.config
-	var out []doctor.Check
+	var checks []doctor.Check
 	for _, name := range slices.Sorted(maps.Keys(cfg.MCPServers)) {
 		subject, limit := "MCP server "+name, doctor.CheckTimeout
 		if cfg.MCPServers[name].Command != "" {
 			limit = doctor.ProgramStartTimeout
 		}
-		out = append(out, doctor.Check{Section: serversSection, Subject: subject, Limit: limit, Run: func(ctx context.Context) []doctor.Finding {
-			server := cfg.MCPServers[name]
-			if server.Disabled {
-				return []doctor.Finding{doctor.Found(doctor.Note, subject, "disabled")}
-			}
-			if err := config.CheckTransport(server.Command, server.URL); err != nil {
-				return []doctor.Finding{doctor.Found(doctor.Problem, subject, "%v", err)}
-			}
-			s, _ := k.MCP().Status(name)
-			if s.State != mcp.Running && offline {
-				return []doctor.Finding{doctor.Found(doctor.Note, subject, "not started")}
-			}
-			if s.State != mcp.Running {
-				var err error
-				if s, err = k.TryMCPServer(ctx, name); err != nil && ctx.Err() != nil {
-					return nil // the report says that there was no answer
-				} else if err != nil {
-					return []doctor.Finding{doctor.Found(doctor.Problem, subject, "%s", k.Presentable(err.Error()))}
-				}
-			}
-			if s.State != mcp.Running {
-				return []doctor.Finding{doctor.Found(doctor.Problem, subject, "%s: %s", s.State, k.Presentable(k.FailureReason(s)))}
-			}
-			tools := 0
-			if s.Offer != nil {
-				tools = len(s.Offer.Tools)
-				if out := s.Offer.LeftOut; len(out) > 0 {
-					return []doctor.Finding{doctor.Found(doctor.Warning, subject, "runs and offers %s, but %d cannot be used: %s", doctor.Count(tools, "tool"), len(out), k.Presentable(strings.Join(out, "; ")))}
-				}
-			}
-			return []doctor.Finding{doctor.Found(doctor.OK, subject, "runs and offers %s", doctor.Count(tools, "tool"))}
+		checks = append(checks, doctor.Check{Section: serversSection, Subject: subject, Limit: limit, Run: func(ctx context.Context) []doctor.Finding {
+			return k.checkServer(ctx, name, subject, offline)
 		}})
 	}
-	return out
+	return checks
+}
+
+// checkServer checks one MCP server. If ctx ends first, it returns nil: the report says that there was
+// no answer.
+func (k *checkup) checkServer(ctx context.Context, name, subject string, offline bool) []doctor.Finding {
+	server := k.s.config.MCPServers[name]
+	if server.Disabled {
+		return []doctor.Finding{doctor.Found(doctor.Note, subject, "disabled")}
+	}
+	if err := config.CheckTransport(server.Command, server.URL); err != nil {
+		return []doctor.Finding{doctor.Found(doctor.Problem, subject, "%v", err)}
+	}
+	status, _ := k.MCP().Status(name)
+	if status.State != mcp.Running && offline {
+		return []doctor.Finding{doctor.Found(doctor.Note, subject, "not started")}
+	}
+	if status.State != mcp.Running {
+		var err error
+		if status, err = k.TryMCPServer(ctx, name); err != nil && ctx.Err() != nil {
+			return nil
+		} else if err != nil {
+			return []doctor.Finding{doctor.Found(doctor.Problem, subject, "%s", k.Presentable(err.Error()))}
+		}
+	}
+	if status.State != mcp.Running {
+		return []doctor.Finding{doctor.Found(doctor.Problem, subject, "%s: %s", status.State, k.Presentable(k.FailureReason(status)))}
+	}
+	tools := 0
+	if status.Offer != nil {
+		tools = len(status.Offer.Tools)
+		if unusable := status.Offer.LeftOut; len(unusable) > 0 {
+			return []doctor.Finding{doctor.Found(doctor.Warning, subject, "runs and offers %s, but %d cannot be used: %s", doctor.Count(tools, "tool"), len(unusable), k.Presentable(strings.Join(unusable, "; ")))}
+		}
+	}
+	return []doctor.Finding{doctor.Found(doctor.OK, subject, "runs and offers %s", doctor.Count(tools, "tool"))}
 }

@@ -30,8 +30,9 @@ func (b *toolbox) toolText(name string) (text string, ok bool) {
 // waiting for the answer to initialize. Prompts wait until the commands are done.
 const maxCommandWait = 2 * time.Second
 
-// settle waits for commands of the configuration that are still running, and applies their results.
-func (d *Daemon) settle(ctx context.Context) {
+// awaitCommands waits for commands of the configuration that are still running, and applies their
+// results.
+func (d *Daemon) awaitCommands(ctx context.Context) {
 	if cfg := d.Config(); cfg == nil || !cfg.Pending {
 		return
 	}

@@ -42,7 +42,7 @@ func (d *Daemon) Misnamed() []config.Finding {
 }
 
 // RemoveUntrustedMCPServer removes an MCP server from files of the workspace that have no effect because
-// they are not trusted. It returns the files that had it.
+// they are not trusted. It returns the changed files.
 func (d *Daemon) RemoveUntrustedMCPServer(name string) (files []string, err error) {
 	path := []string{"mcpServers", name}
 	for _, u := range d.Untrusted() {
@@ -75,8 +75,8 @@ func (d *Daemon) UntrustedMistakes() []config.Finding {
 	in := s.inputs
 	in.config, in.trustAll = nil, true
 	in.config = d.load(in, commands)
-	in.claude = d.readClaudeHooks(in)
-	d.newSnapshot(in) // which adds to the problems
+	in.claudeHooks = d.readClaudeHooks(in)
+	d.newSnapshot(in) // adds the mistakes that it finds to in.config
 	return slices.DeleteFunc(in.config.Mistakes(), func(f config.Finding) bool { return !files[f.Source] })
 }
 

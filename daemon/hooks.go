@@ -13,12 +13,12 @@ import (
 )
 
 // readClaudeHooks reads the hooks in files of Claude Code, and adds mistakes in them to the
-// configuration's problems. in.claude has the definitions of the last load.
+// configuration's problems. in.claudeHooks has the definitions of the last load.
 func (r *reader) readClaudeHooks(in inputs) []hooks.Definition {
 	cfg, roots := in.config, in.workspace.Roots()
 	var out []hooks.Definition
 	for _, file := range r.claudeSettings(cfg, roots) {
-		definitions, problems := hooks.ReadClaude(in.claude, file)
+		definitions, problems := hooks.ReadClaude(in.claudeHooks, file)
 		for _, p := range problems {
 			cfg.Problems = append(cfg.Problems, config.Problem{Origin: config.Origin{Source: p.Source}, Cause: p.Cause})
 		}
@@ -58,7 +58,7 @@ func trustsHooks(in inputs, roots []string, file string, defs []hooks.Definition
 // configuration.
 func (r *reader) newHooks(s *Snapshot) *hooks.Set {
 	cfg := s.config
-	set, problems := hooks.New(append(hooks.FromConfig(cfg), s.claude...), hooks.Options{
+	set, problems := hooks.New(append(hooks.FromConfig(cfg), s.claudeHooks...), hooks.Options{
 		Executable: r.opts.Executable, Children: r.children,
 		Sandbox: func(hooks.Definition) sandbox.Policy { return r.bounds.Hook(cfg.Config, s.roots()) },
 		Store:   r.store.Path,
@@ -71,7 +71,7 @@ func (r *reader) newHooks(s *Snapshot) *hooks.Set {
 			problem.Origin = config.Origin{Source: p.Source}
 		}
 		if p.Harmless { // eca exec does not start with a problem of the key hooks
-			problem = config.Problem{Origin: problem.Origin, Cause: problem.Cause}
+			problem = problem.WithoutKey()
 		}
 		cfg.Problems = append(cfg.Problems, problem)
 	}

@@ -28,6 +28,6 @@ func (d *Daemon) StartupTasks() []chat.StartupTask {
 
 // SyncModels asks providers for their models. It may take seconds.
 func (d *Daemon) SyncModels(ctx context.Context) {
-	d.settle(ctx) // without their keys, providers do not answer
+	d.awaitCommands(ctx) // without their keys, providers do not answer
 	d.ListModels(ctx)
 }

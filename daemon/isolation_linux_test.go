@@ -294,7 +294,7 @@ func TestCachesArePrivate(t *testing.T) {
 
 // Commands that run at the same time have separate layers of a cache, because the system does not define
 // what happens to a layer that two commands share.
-func TestCommandsAtOnceHaveTheirOwnCaches(t *testing.T) {
+func TestConcurrentCommandsHaveSeparateCaches(t *testing.T) {
 	d, dir := newIsolated(t)
 	home, root := filepath.Join(dir, "home"), filepath.Join(dir, "a")
 	write(t, filepath.Join(home, ".cache", "mine"), "mine\n")

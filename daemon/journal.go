@@ -106,8 +106,8 @@ func (s recordedStore) Delete(ctx context.Context, id string) error {
 	defer s.indexer.notify()
 	s.spending.Forget(ctx, id)
 	chats, err := s.Subagents(ctx, id)
-	for _, one := range append(chats, id) {
-		err = errors.Join(err, s.models.DeleteRecordings(one))
+	for _, chatID := range append(chats, id) {
+		err = errors.Join(err, s.models.DeleteRecordings(chatID))
 	}
 	return errors.Join(err, s.calls.Erase(id), s.Store.Delete(ctx, id))
 }

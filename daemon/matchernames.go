@@ -30,11 +30,11 @@ func badMatchers(cfg *config.Loaded, arguments func() map[string][]string, isMCP
 			}
 			hint := toolHint(name, known)
 			if isPattern(name) {
-				hint = noPatterns
+				hint = patternHint
 			}
 			p := cfg.Problem(path, "%s: there is no tool %q, so the hook does not run for it%s", config.KeyPath(path), name, hint)
 			if hint == "" && !strings.HasPrefix(name, tools.FullName(tools.Native, "")) { // it may be a tool of a server in another workspace
-				p = config.Problem{Origin: p.Origin, Cause: p.Cause}
+				p = p.WithoutKey()
 			}
 			out = append(out, p)
 		}

@@ -108,7 +108,7 @@ func (o Options) ownFiles() []string {
 // withDefaults fills in the defaults of fields that are not set.
 func withDefaults(o Options) Options {
 	if o.Environ == nil {
-		o.Environ = environ(o)
+		o.Environ = defaultEnviron(o)
 	}
 	if o.Getenv == nil {
 		o.Getenv = os.Getenv

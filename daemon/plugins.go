@@ -33,8 +33,8 @@ func pluginInputs(cfg *config.Loaded) plugins.Inputs {
 	return in
 }
 
-// pluginProblem gives a mistake in the plugins section its position in the configuration; the
-// Source of such a mistake is a key.
+// pluginProblem returns a problem with its position in the configuration. Plugins report a mistake in
+// the section plugins with the key as its Source.
 func pluginProblem(cfg *config.Loaded, p config.Problem) config.Problem {
 	if rest, ok := strings.CutPrefix(p.Source, "plugins."); ok {
 		if o, known := cfg.Origin("plugins", rest); known {
@@ -47,7 +47,7 @@ func pluginProblem(cfg *config.Loaded, p config.Problem) config.Problem {
 // SyncPlugins fetches missing plugin repositories and applies their contents. It may take minutes.
 // A failed fetch becomes a problem of the configuration.
 func (d *Daemon) SyncPlugins(ctx context.Context) {
-	d.settle(ctx) // a source may be the output of a command
+	d.awaitCommands(ctx) // a source may be the output of a command
 	d.refreshExtensions()
 	var last []plugins.Source
 	for ctx.Err() == nil {
@@ -57,13 +57,13 @@ func (d *Daemon) SyncPlugins(ctx context.Context) {
 			return
 		}
 		last = missing
-		_ = d.fetch(ctx, missing) // errors are among the problems
+		_ = d.fetchPlugins(ctx, missing) // errors are among the problems
 		d.refreshExtensions()
 	}
 }
 
-// fetch fetches sources concurrently and returns the joined errors.
-func (s *services) fetch(ctx context.Context, sources []plugins.Source) error {
+// fetchPlugins fetches sources concurrently and returns the joined errors.
+func (s *services) fetchPlugins(ctx context.Context, sources []plugins.Source) error {
 	errs := make([]error, len(sources))
 	var all sync.WaitGroup
 	for i, src := range sources {
@@ -119,13 +119,12 @@ func (p pluginManager) Update(ctx context.Context, name string) (before, after s
 	for _, s := range p.Sources() {
 		keep = append(keep, s.Commit)
 	}
-	if err := p.d.plugins.Tidy(src, keep); err != nil {
+	if err := p.d.plugins.RemoveReplaced(src, keep); err != nil {
 		p.d.opts.Log.Warn("cannot remove old plugins", "source", name, "err", err)
 	}
 	return before, after, nil
 }
 
-// source finds a source by its name.
 func (p pluginManager) source(name string) (plugins.Source, error) {
 	in := pluginInputs(p.d.Config())
 	names := make([]string, len(in.Sources))
@@ -135,7 +134,7 @@ func (p pluginManager) source(name string) (plugins.Source, error) {
 		}
 		names[i] = src.Name
 	}
-	return plugins.Source{}, fmt.Errorf("there is no source %q of plugins; there are: %s", name, strings.Join(names, ", "))
+	return plugins.Source{}, fmt.Errorf("there is no plugin source %q; sources: %s", name, strings.Join(names, ", "))
 }
 
 // Fetch implements command.Plugins: it fetches a source that is missing.
@@ -156,7 +155,7 @@ func (p pluginManager) Fetch(ctx context.Context, name string) error {
 // the contents of the plugin are in effect when the function returns.
 func (p pluginManager) Install(ctx context.Context, ref string) (plugins.Offer, error) {
 	d := p.d
-	d.settle(ctx)
+	d.awaitCommands(ctx)
 	found, err := p.find(ctx, ref)
 	if err != nil {
 		return plugins.Offer{}, err
@@ -166,7 +165,7 @@ func (p pluginManager) Install(ctx context.Context, ref string) (plugins.Offer, 
 		for i, f := range found {
 			names[i] = f.Name + "@" + f.Source
 		}
-		return plugins.Offer{}, fmt.Errorf("several sources have it; choose one: %s", strings.Join(names, ", "))
+		return plugins.Offer{}, fmt.Errorf("several sources have a plugin %s; choose one: %s", ref, strings.Join(names, ", "))
 	}
 	offer := found[0]
 	id := offer.Name + "@" + offer.Source
@@ -179,7 +178,7 @@ func (p pluginManager) Install(ctx context.Context, ref string) (plugins.Offer, 
 	}
 	if !slices.Contains(d.Config().Plugins.Install, id) {
 		origin, _ := d.Config().Origin("plugins", "install")
-		return plugins.Offer{}, fmt.Errorf("%s sets the installed plugins; add %s there", origin, id)
+		return plugins.Offer{}, fmt.Errorf("plugins.install is set in %s, which takes precedence; add %s there", origin, id)
 	}
 	d.SyncPlugins(ctx)
 	return offer, ctx.Err()
@@ -193,7 +192,7 @@ func (p pluginManager) find(ctx context.Context, ref string) ([]plugins.Offer, e
 		if !errors.As(err, &unfetched) {
 			return found, err
 		}
-		if err := p.d.fetch(ctx, unfetched.Sources); err != nil {
+		if err := p.d.fetchPlugins(ctx, unfetched.Sources); err != nil {
 			return nil, fmt.Errorf("no source that is available has a plugin %s, and %w", ref, err)
 		}
 	}
@@ -206,15 +205,15 @@ func (p pluginManager) find(ctx context.Context, ref string) ([]plugins.Offer, e
 func (p pluginManager) Uninstall(ref string) ([]string, error) {
 	d := p.d
 	install := d.Config().Plugins.Install
-	var out, rest []string
+	var removed, rest []string
 	for _, entry := range install {
 		if name, _, _ := strings.Cut(entry, "@"); entry == ref || name == ref {
-			out = append(out, entry)
+			removed = append(removed, entry)
 		} else {
 			rest = append(rest, entry)
 		}
 	}
-	if len(out) == 0 {
+	if len(removed) == 0 {
 		return nil, p.notInstalled(ref)
 	}
 	if rest == nil {
@@ -223,11 +222,11 @@ func (p pluginManager) Uninstall(ref string) ([]string, error) {
 	if err := d.edits.Edit(d.Config().Owner("plugins", "install"), config.Set(rest, "plugins", "install")); err != nil {
 		return nil, err
 	}
-	if slices.Contains(d.Config().Plugins.Install, out[0]) {
+	if slices.Contains(d.Config().Plugins.Install, removed[0]) {
 		origin, _ := d.Config().Origin("plugins", "install")
-		return nil, fmt.Errorf("%s sets the installed plugins; remove %s there", origin, out[0])
+		return nil, fmt.Errorf("plugins.install is set in %s, which takes precedence; remove %s there", origin, removed[0])
 	}
-	return out, nil
+	return removed, nil
 }
 
 // notInstalled returns an error that says why a plugin cannot be uninstalled.

@@ -38,28 +38,28 @@ func newReader(b *toolbox, models func() *providers.Models) *reader {
 // extensions and in plugins are added to its problems.
 func (r *reader) readLocked(in inputs) inputs {
 	in.workspace = workspace.New(r.folders...)
-	var unreadable error
-	in.trust, unreadable = r.trustedFolders.Read()
+	var trustErr error
+	in.trust, trustErr = r.trustedFolders.Read()
 	cfg := r.load(in, r.dynamic)
 	in.config = cfg
 	if r.opts.Ephemeral {
 		cfg.Chat.Title = false // a title would cost money and never be shown
 	}
-	kept := map[string]error{
-		r.trustedFolders.File.Path: unreadable, r.approvedServers.File.Path: r.approvedServers.Check(), r.memory.Path(): r.memory.Check(),
+	stateErrors := map[string]error{ // by path
+		r.trustedFolders.File.Path: trustErr, r.approvedServers.File.Path: r.approvedServers.Check(), r.memory.Path(): r.memory.Check(),
 		filepath.Join(r.opts.StateDir, "journal"): checkJournalEnd(r.opts.StateDir),
 	}
-	for path, err := range kept {
+	for path, err := range stateErrors {
 		if err != nil {
-			cfg.Problems = append(cfg.Problems, settings.Damaged(path, err))
+			cfg.Problems = append(cfg.Problems, settings.DamagedFile(path, err))
 		}
 	}
-	cfg.Problems = append(cfg.Problems, in.extensions.Wrong()...)
+	cfg.Problems = append(cfg.Problems, in.extensions.AllProblems()...)
 	cfg.Problems = append(cfg.Problems, in.extensions.RuleProblems(slices.Sorted(maps.Keys(cfg.Agents)))...)
-	for _, p := range in.plugins.Wrong() {
+	for _, p := range in.plugins.AllProblems() {
 		cfg.Problems = append(cfg.Problems, pluginProblem(cfg, p))
 	}
-	in.claude = r.readClaudeHooks(in)
+	in.claudeHooks = r.readClaudeHooks(in)
 	in.identity = settings.Certificates(cfg, r.opts.Getenv)
 	if dir := filepath.Join(r.opts.CacheDir, "state"); cfg.Conformance().Offline && in.storage.dir != dir {
 		in.storage = r.storageIn(dir)
@@ -69,7 +69,7 @@ func (r *reader) readLocked(in inputs) inputs {
 	return in
 }
 
-// load reads the configuration, and has commands run what it takes from programs.
+// load reads the configuration. commands runs its ${cmd:...}.
 func (r *reader) load(in inputs, commands *config.Commands) *config.Loaded {
 	return config.Load(config.Inputs{
 		InitOptions: r.initOptions,
@@ -81,9 +81,9 @@ func (r *reader) load(in inputs, commands *config.Commands) *config.Loaded {
 
 		PluginLayers: in.plugins.Configuration(),
 		Previous:     in.config,
-		Gone:         r.absences.removed,
+		Removed:      r.absences.removed,
 		Commands:     commands,
-		Patience:     maxCommandWait,
+		CommandWait:  maxCommandWait,
 		ToolText:     r.toolText,
 		Trusts:       in.trusts,
 		Unasked:      r.opts.Unasked,
@@ -94,16 +94,16 @@ func (r *reader) load(in inputs, commands *config.Commands) *config.Loaded {
 // extendLocked reads changed files of plugins and extensions. If the changes affect the
 // configuration, it reads the configuration again and reports true.
 func (r *reader) extendLocked(in inputs) (_ inputs, changed bool) {
-	before := in.plugins
-	set, plugged := r.plugins.Load(pluginInputs(in.config))
+	old := in.plugins
+	set, pluginsChanged := r.plugins.Load(pluginInputs(in.config))
 	in.plugins = set
-	if plugged && (before != nil || len(set.Plugins)+len(set.Problems)+len(set.Missing) > 0) {
+	if pluginsChanged && (old != nil || len(set.Plugins)+len(set.Problems)+len(set.Missing) > 0) {
 		in, changed = r.readLocked(in), true
 	}
-	known := in.extensions
-	var extended bool
-	in.extensions, extended = r.loader.Load(r.extensionInputs(in))
-	if extended && (known != nil || !in.extensions.Empty()) {
+	oldExtensions := in.extensions
+	var extensionsChanged bool
+	in.extensions, extensionsChanged = r.loader.Load(r.extensionInputs(in))
+	if extensionsChanged && (oldExtensions != nil || !in.extensions.Empty()) {
 		in, changed = r.readLocked(in), true
 	}
 	return in, changed
@@ -130,7 +130,7 @@ func (r *reader) extensionInputs(in inputs) extensions.Inputs {
 		Skills:     paths(cfg.Skills),
 		Pure:       cfg.PureConfig,
 		Trusts:     in.trusts,
-		Gone:       r.absences.removed,
+		Removed:    r.absences.removed,
 		Claude:     cfg.ClaudeFiles,
 		ClaudeHome: r.claudeHome(),
 		Plugins:    folders,
@@ -143,6 +143,6 @@ func (r *reader) extensionInputs(in inputs) extensions.Inputs {
 // readCredentials returns the stored credentials, in the store that the configuration selects.
 // Mistakes in it are added to the problems.
 func readCredentials(cfg *config.Loaded, s *storage) map[string]auth.Credential {
-	settings.KeepLogins(cfg, s.creds, s.serverCreds)
+	settings.UseLoginStore(cfg, s.creds, s.serverCreds)
 	return s.credentials()
 }

@@ -77,12 +77,12 @@ func (p *replayer) run(ctx context.Context, events func(context.Context, event.S
 	defer cancel(nil)
 	from := p.session.Next() // before the first prompt, so that no question is missed
 	deciding.Go(func() {
-		if err := p.decide(events(ctx, from)); err != nil { // waiting calls would wait forever
+		if err := p.rejectCalls(events(ctx, from)); err != nil { // waiting calls would wait forever
 			cancel(fmt.Errorf("cannot read the engine's events: %w", err))
 		}
 	})
 	for n, turn := range p.record.Turns {
-		p.begin(turn)
+		p.beginTurn(turn)
 		accepted, err := p.session.Submit(chat.Prompt{Text: turn.Prompt, Model: turn.Model, Agent: turn.Agent, MayBeEmpty: true}).Wait(ctx)
 		if err == nil {
 			select {
@@ -96,7 +96,7 @@ func (p *replayer) run(ctx context.Context, events func(context.Context, event.S
 		if err != nil {
 			return Replayed{}, err
 		}
-		if err := p.end(); err != nil {
+		if err := p.endTurn(); err != nil {
 			return Replayed{}, &Difference{fmt.Sprintf("turn %d: %v", n+1, err)}
 		}
 	}
@@ -114,37 +114,37 @@ type replayer struct {
 	calls        map[string]journal.ToolOutcome // of the turn, by id
 	requests     int
 	tools        int
-	compacts     int   // how often a full context was reported
+	compactions  int   // how often a full context was reported
 	err          error // the first difference
 }
 
-func (p *replayer) begin(t journal.Turn) {
+func (p *replayer) beginTurn(t journal.Turn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.turn, p.turnRequests, p.calls = t, 0, map[string]journal.ToolOutcome{}
 }
 
-// decide rejects the calls that the user rejected, until there are no more events.
-func (p *replayer) decide(events iter.Seq2[event.Event, error]) error {
+// rejectCalls rejects the calls that the user rejected, until there are no more events.
+func (p *replayer) rejectCalls(events iter.Seq2[event.Event, error]) error {
 	for e, err := range events {
 		if err != nil {
 			return err
 		}
 		if b, ok := e.Body.(event.ToolJudged); ok && b.Manual {
-			p.session.Decide(b.CallID, chat.Decision{GoOn: p.call(b.CallID).GoOn})
+			p.session.Decide(b.CallID, chat.Decision{GoOn: p.outcome(b.CallID).GoOn})
 		}
 	}
 	return nil
 }
 
-func (p *replayer) call(id string) journal.ToolOutcome {
+func (p *replayer) outcome(id string) journal.ToolOutcome {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.calls[id]
 }
 
-// end returns the first difference in the turn.
-func (p *replayer) end() error {
+// endTurn returns the first difference in the turn.
+func (p *replayer) endTurn() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.err == nil && p.turnRequests < len(p.turn.Requests) {
@@ -153,8 +153,8 @@ func (p *replayer) end() error {
 	return p.err
 }
 
-// differs records the first difference and returns it.
-func (p *replayer) differs(format string, args ...any) error {
+// recordDifference records the first difference and returns it.
+func (p *replayer) recordDifference(format string, args ...any) error {
 	if p.err == nil {
 		p.err = fmt.Errorf(format, args...)
 	}
@@ -163,8 +163,8 @@ func (p *replayer) differs(format string, args ...any) error {
 
 func (p *replayer) engine(dir string) (*chat.Engine, func()) {
 	cfg := config.Load(config.Inputs{Getenv: func(string) string { return "" }, ConfigHome: dir}).Config
-	const share = 90 // percent; the usage in the played answers decides whether it is reached
-	cfg.Chat.Title, cfg.AutoCompactPercentage = false, share
+	const percentage = 90 // the usage that playedModel reports decides whether it is reached
+	cfg.Chat.Title, cfg.AutoCompactPercentage = false, percentage
 	for name, agent := range cfg.Agents {
 		agent.AutoCompactPercentage = nil
 		cfg.Agents[name] = agent
@@ -234,7 +234,7 @@ type playedModel struct{ p *replayer }
 // Stream implements llm.Model.
 func (m playedModel) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
 	return func(yield func(llm.Delta, error) bool) {
-		answer, used, err := m.p.answer(req)
+		answer, usedTokens, err := m.p.answer(req)
 		if err == nil && answer.Steering != "" {
 			m.p.session.Steer(answer.Steering)
 			// Changes run in order, so the steering message has been taken when this one is done.
@@ -248,7 +248,7 @@ func (m playedModel) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.
 			if d.Kind == llm.UsageDelta {
 				continue
 			}
-			if d.Kind == llm.StopDelta && !yield(llm.Delta{Kind: llm.UsageDelta, Usage: llm.Usage{Input: used}}, nil) {
+			if d.Kind == llm.StopDelta && !yield(llm.Delta{Kind: llm.UsageDelta, Usage: llm.Usage{Input: usedTokens}}, nil) {
 				return
 			}
 			if !yield(d, nil) {
@@ -271,29 +271,29 @@ func failure(recorded *journal.RecordedRequest) *llm.Error {
 }
 
 // answer compares a request with the next recorded one and returns the recorded one with its
-// answer. used is the number of tokens to report: 1, or, if the conversation was compacted at this
+// answer. usedTokens is the number of tokens to report: 1, or, if the conversation was compacted at this
 // point, so many that it is compacted again.
-func (p *replayer) answer(req llm.Request) (recorded *journal.RecordedRequest, used int64, err error) {
+func (p *replayer) answer(req llm.Request) (recorded *journal.RecordedRequest, usedTokens int64, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.turnRequests >= len(p.turn.Requests) {
-		return nil, 0, p.differs("the engine makes a request that is not on record, after %d others", p.turnRequests)
+		return nil, 0, p.recordDifference("the engine makes a request that is not on record, after %d others", p.turnRequests)
 	}
 	recorded = p.turn.Requests[p.turnRequests]
 	p.turnRequests++
 	if summary := req.Purpose == llm.PurposeCompact; summary != recorded.Summary {
-		return nil, 0, p.differs("request %d, line %d of the journal: on record is one for %s, replayed one for %s", p.turnRequests, recorded.Seq, purpose(recorded.Summary), purpose(summary))
+		return nil, 0, p.recordDifference("request %d, line %d of the journal: on record is one for %s, replayed one for %s", p.turnRequests, recorded.Seq, purpose(recorded.Summary), purpose(summary))
 	}
 	if at, want, got := recorded.Compare(req.Messages); at >= 0 {
-		return nil, 0, p.differs("request %d, line %d of the journal, message %d:\non record: %s\nreplayed:  %s", p.turnRequests, recorded.Seq, at+1, want, got)
+		return nil, 0, p.recordDifference("request %d, line %d of the journal, message %d:\non record: %s\nreplayed:  %s", p.turnRequests, recorded.Seq, at+1, want, got)
 	}
 	p.requests++
-	if used = 1; recorded.Compacted {
+	if usedTokens = 1; recorded.Compacted {
 		const full = 1 << 40
-		p.compacts++
-		used = full * int64(p.compacts)
+		p.compactions++
+		usedTokens = full * int64(p.compactions)
 	}
-	return recorded, used, nil
+	return recorded, usedTokens, nil
 }
 
 func purpose(summary bool) llm.Purpose {
@@ -328,7 +328,7 @@ func (t playedTool) Plan(_ context.Context, call tools.Call) (tools.Plan, error)
 	defer t.p.mu.Unlock()
 	outcome, ok := t.p.turn.Take(call.ID, t.spec.Name, call.Arguments)
 	if !ok {
-		return tools.Plan{}, t.p.differs("the engine calls %s with %s, which is not on record", t.spec.Name, shorten.Bytes(string(call.Arguments), 300))
+		return tools.Plan{}, t.p.recordDifference("the engine calls %s with %s, which is not on record", t.spec.Name, shorten.Bytes(string(call.Arguments), 300))
 	}
 	t.p.calls[call.ID] = outcome
 	t.p.tools++
@@ -340,7 +340,7 @@ func (t playedTool) Plan(_ context.Context, call tools.Call) (tools.Plan, error)
 
 // Run implements tools.Tool.
 func (t playedTool) Run(_ context.Context, call tools.Call, _ tools.Sink) (tools.Result, error) {
-	return t.p.call(call.ID).Result, nil
+	return t.p.outcome(call.ID).Result, nil
 }
 
 // playedPolicy repeats the recorded decisions of the configuration and the user.
@@ -349,7 +349,7 @@ type playedPolicy struct{ p *replayer }
 // Judge implements tools.Policy.
 func (p playedPolicy) Judge(call tools.Call, _ tools.Spec, _ tools.Plan) tools.Verdict {
 	v := tools.Verdict{Decision: tools.Allow, Rule: "replay", Reason: "it is on record"}
-	switch p.p.call(call.ID).Rejection {
+	switch p.p.outcome(call.ID).Rejection {
 	case event.RejectedByUser:
 		v.Decision = tools.Ask
 	case event.RejectedByConfig:

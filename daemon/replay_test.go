@@ -28,9 +28,9 @@ func (a answering) Stream(context.Context, llm.Request) iter.Seq2[llm.Delta, err
 	}
 }
 
-// recordChat records a turn with one tool call. told is the result that the second request contains, and
-// stop stops the first answer.
-func recordChat(t *testing.T, told string, stop bool) *journal.Chain {
+// recordChat records a turn with one tool call. result is the result that the second request contains,
+// and stop stops the first answer.
+func recordChat(t *testing.T, result string, stop bool) *journal.Chain {
 	t.Helper()
 	state := t.TempDir()
 	j := journal.New(state, journal.Options{})
@@ -71,7 +71,7 @@ func recordChat(t *testing.T, told string, stop bool) *journal.Chain {
 	}
 	ask([]llm.Delta{{Kind: llm.TextDelta, Text: "I looked."}, {Kind: llm.StopDelta, Stop: llm.StopEnd}},
 		prompt, llm.Message{Role: llm.Assistant, Parts: []llm.Part{call}},
-		llm.Message{Role: llm.User, Parts: []llm.Part{llm.ToolResult{ID: "c1", Text: told}}})
+		llm.Message{Role: llm.User, Parts: []llm.Part{llm.ToolResult{ID: "c1", Text: result}}})
 	j.Close()
 	chain := journal.At(state)
 	t.Cleanup(chain.Close)
@@ -82,9 +82,9 @@ func recordChat(t *testing.T, told string, stop bool) *journal.Chain {
 // counts what it repeated.
 func TestReplay(t *testing.T) {
 	for name, c := range map[string]struct {
-		chat, told string
-		stop       bool
-		want       string // of the error; empty: equal
+		chat, result string
+		stop         bool
+		want         string // of the error; empty: equal
 	}{
 		"equal":     {"c", "nothing there\n", false, ""},
 		"different": {"c", "a treasure", false, `"text":"a treasure"`},
@@ -92,7 +92,7 @@ func TestReplay(t *testing.T) {
 		"unknown":   {"d", "nothing there\n", false, "not on record"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := Replay(context.Background(), recordChat(t, c.told, c.stop), c.chat)
+			r, err := Replay(context.Background(), recordChat(t, c.result, c.stop), c.chat)
 			switch {
 			case c.want == "" && (err != nil || r != Replayed{Turns: 1, Requests: 2, Tools: 1}):
 				t.Errorf("replayed %+v, %v", r, err)

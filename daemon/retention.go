@@ -34,9 +34,9 @@ func (s *services) undoAge() time.Duration {
 	return maxUndoAge
 }
 
-// checkKept reports what is stored, how large it is, and how long it is kept.
-func (k *checkup) checkKept(ctx context.Context) []doctor.Finding {
-	kept, err := k.store.CountChats(ctx)
+// checkStoredData reports what is stored, how large it is, and how long it is kept.
+func (k *checkup) checkStoredData(ctx context.Context) []doctor.Finding {
+	count, err := k.store.CountChats(ctx)
 	if err != nil {
 		return nil // checkStore reports the error
 	}
@@ -56,7 +56,7 @@ func (k *checkup) checkKept(ctx context.Context) []doctor.Finding {
 	} {
 		sizes = append(sizes, fmt.Sprintf("%s %.1f MB", part.name, float64(sizeOf(ctx, part.path))/1e6))
 	}
-	return []doctor.Finding{doctor.Found(doctor.OK, "kept", "%s (%d pinned), kept %s; %s", doctor.Count(kept.Chats, "chat"), kept.Pinned, until, strings.Join(sizes, ", "))}
+	return []doctor.Finding{doctor.Found(doctor.OK, "stored data", "%s (%d pinned), kept %s; %s", doctor.Count(count.Chats, "chat"), count.Pinned, until, strings.Join(sizes, ", "))}
 }
 
 // sizeOf returns the total size in bytes of the files that match a pattern, including the files in

@@ -11,31 +11,31 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/redact"
 )
 
-// cleaner has the state that scrub needs in addition to the snapshot.
+// cleaner has the state that redactors needs in addition to the snapshot.
 type cleaner struct {
-	launched atomic.Pointer[map[string][]string] // the credentials of the last start of each MCP server
-	last     atomic.Pointer[scrubbers]
+	launchCredentials atomic.Pointer[map[string][]string] // the credentials of the last start of each MCP server
+	last              atomic.Pointer[redactors]
 }
 
-// launch replaces the credentials of an MCP server that is about to start.
-func (c *cleaner) launch(server string, credentials []string) {
+// setLaunchCredentials replaces the credentials of an MCP server that is about to start.
+func (c *cleaner) setLaunchCredentials(server string, credentials []string) {
 	for {
-		old, next := c.launched.Load(), map[string][]string{}
+		old, next := c.launchCredentials.Load(), map[string][]string{}
 		if old != nil {
 			maps.Copy(next, *old)
 		}
 		next[server] = credentials
-		if c.launched.CompareAndSwap(old, &next) {
+		if c.launchCredentials.CompareAndSwap(old, &next) {
 			return
 		}
 	}
 }
 
-// scrubbers removes the secrets of one configuration and the credentials that users entered.
-type scrubbers struct {
-	cfg          *config.Loaded // each load creates a new one, even if only credentials changed
-	launched     *map[string][]string
-	serverLogins uintptr // identifies the logins to MCP servers, which change without a load
+// redactors removes the secrets of one configuration and the credentials that users entered.
+type redactors struct {
+	cfg               *config.Loaded // each load creates a new one, even if only credentials changed
+	launchCredentials *map[string][]string
+	serverLogins      uintptr // identifies the logins to MCP servers, which change without a load
 
 	all    *redact.Redactor // for logs
 	output *redact.Redactor // for results of tools
@@ -43,28 +43,28 @@ type scrubbers struct {
 
 // Clean removes secrets from log text: all known secrets, and text that looks like one. Before
 // Configure it removes only the latter.
-func (s *services) Clean(text string) string { return s.scrub().all.String(text) }
+func (s *services) Clean(text string) string { return s.redactors().all.String(text) }
 
 // cleanOutput removes credentials from results of tools. It removes less than Clean, because the
 // model works with the text.
-func (s *services) cleanOutput(text string) string { return s.scrub().output.String(text) }
+func (s *services) cleanOutput(text string) string { return s.redactors().output.String(text) }
 
 // Presentable removes credentials, and text that looks like one, from texts about MCP servers that
 // are shown to the user. Unlike Clean it keeps the arguments of programs.
 func (s *services) Presentable(text string) string { return redact.New().String(s.cleanOutput(text)) }
 
-func (s *services) scrub() *scrubbers {
+func (s *services) redactors() *redactors {
 	snap := s.current()
 	cfg, logins := snap.config, snap.storage.serverCredentials()
 	serverLogins := reflect.ValueOf(logins).Pointer()
-	launched := s.cleaner.launched.Load()
-	if out := s.cleaner.last.Load(); out != nil && out.cfg == cfg && out.launched == launched && out.serverLogins == serverLogins {
+	launchCredentials := s.cleaner.launchCredentials.Load()
+	if out := s.cleaner.last.Load(); out != nil && out.cfg == cfg && out.launchCredentials == launchCredentials && out.serverLogins == serverLogins {
 		return out
 	}
-	out := &scrubbers{cfg: cfg, launched: launched, serverLogins: serverLogins}
+	out := &redactors{cfg: cfg, launchCredentials: launchCredentials, serverLogins: serverLogins}
 	credentials := settings.EnvironmentSecrets(s.opts.Environ())
-	if launched != nil {
-		for _, list := range *launched {
+	if launchCredentials != nil {
+		for _, list := range *launchCredentials {
 			credentials = append(credentials, list...)
 		}
 	}
@@ -83,9 +83,9 @@ func (s *services) scrub() *scrubbers {
 	return out
 }
 
-// environ returns the default of Options.Environ: an empty environment if Getenv is set, as in
+// defaultEnviron returns the default of Options.Environ: an empty environment if Getenv is set, as in
 // tests.
-func environ(o Options) func() []string {
+func defaultEnviron(o Options) func() []string {
 	if o.Getenv != nil {
 		return func() []string { return nil }
 	}

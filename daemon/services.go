@@ -84,7 +84,7 @@ func newServices(o Options) *services {
 		OwnFolders: o.ownFolders(s.ephemeralDir), OwnFiles: o.ownFiles(), EphemeralDir: s.ephemeralDir,
 	})
 	s.plugins = plugins.New(plugins.Options{
-		Cache: filepath.Join(o.CacheDir, "plugins"), Children: s.children, Getenv: o.Getenv, Now: o.Now, NewID: uuid.NewString, Gone: s.absences.removed,
+		Cache: filepath.Join(o.CacheDir, "plugins"), Children: s.children, Getenv: o.Getenv, Now: o.Now, NewID: uuid.NewString, Removed: s.absences.removed,
 	})
 	s.lsp = lsp.New(lsp.Options{
 		Children: s.children, Getenv: o.Getenv, Now: o.Now, Version: o.Version, Log: o.Log,

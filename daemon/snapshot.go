@@ -32,28 +32,28 @@ import (
 // one snapshot from its first step to its last.
 type Snapshot struct {
 	inputs
-	policy   *permission.Policy
-	hooks    *hooks.Set
-	variants *catalog.Variants
-	exported otlp.Config
-	native   func() *tools.Registry   // eca's own tools; created on first use, which must come after the response to initialize
-	tools    *atomic.Pointer[toolset] // the last result of toolbox.toolsOf
+	policy    *permission.Policy
+	hooks     *hooks.Set
+	variants  *catalog.Variants
+	telemetry otlp.Config
+	native    func() *tools.Registry   // eca's own tools; created on first use, which must come after the response to initialize
+	tools     *atomic.Pointer[toolset] // the last result of toolbox.toolsOf
 }
 
 // inputs are the configuration, the user's decisions and the clients that a snapshot is built from.
 type inputs struct {
-	config     *config.Loaded // nil before the first Configure
-	workspace  *workspace.Workspace
-	extensions *extensions.Set // nil until they are read
-	plugins    *plugins.Set    // nil until they are read
-	client     client
-	guard      guard // nil: none
-	trust      consent.Folders
-	trustAll   bool               // everything is trusted, see Daemon.UntrustedMistakes
-	claude     []hooks.Definition // from Claude Code's files, if they are trusted
-	identity   *netclient.Identity
-	storage    *storage
-	logins     map[string]auth.Credential // stored logins when the inputs were read
+	config      *config.Loaded // nil before the first Configure
+	workspace   *workspace.Workspace
+	extensions  *extensions.Set // nil until they are read
+	plugins     *plugins.Set    // nil until they are read
+	client      client
+	guard       guard // nil: none
+	trust       consent.Folders
+	trustAll    bool               // everything is trusted, see Daemon.UntrustedMistakes
+	claudeHooks []hooks.Definition // from Claude Code's files, if they are trusted
+	identity    *netclient.Identity
+	storage     *storage
+	logins      map[string]auth.Credential // stored logins when the inputs were read
 }
 
 // client lists the requests that the user's clients support.
@@ -153,7 +153,6 @@ func (d *Daemon) Guard(g func(tools.Tool) (t tools.Tool, offered bool)) {
 	d.amend(func(s *Snapshot) { s.guard = g })
 }
 
-// roots are the workspace folders.
 func (s *Snapshot) roots() []string { return s.workspace.Roots() }
 
 // units lists the parts of the workspace's configuration that need trust, trusted or not. Those of

@@ -34,10 +34,10 @@ func (r *reader) readTelemetry(s *Snapshot) []config.Problem {
 			out = append(out, cfg.Problem([]string{"otlp", name}, "otlp.%s is not a text, number or boolean", name))
 		}
 	}
-	exported, errs := telemetry.Parse(properties, r.opts.Version)
+	parsed, errs := telemetry.Parse(properties, r.opts.Version)
 	for _, err := range errs {
 		out = append(out, cfg.Problem([]string{"otlp", err.Property}, "otlp.%v", err))
 	}
-	s.exported = exported
+	s.telemetry = parsed
 	return out
 }

@@ -170,8 +170,8 @@ func askAboutCommand(c ask.Client) func(context.Context, tools.Call, string, []s
 	}
 	return func(ctx context.Context, call tools.Call, question string, choices []shell.Choice) string {
 		q := ask.Question{ChatID: call.ChatID, CallID: call.ID, Text: question}
-		for _, one := range choices {
-			q.Options = append(q.Options, ask.Option(one))
+		for _, choice := range choices {
+			q.Options = append(q.Options, ask.Option(choice))
 		}
 		answer, err := c.Ask(ctx, q)
 		if err != nil || answer.Cancelled {

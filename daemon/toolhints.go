@@ -13,19 +13,19 @@ import (
 // toolHint returns the part of a message that names the tool or server that an unknown name probably
 // means, or "".
 func toolHint(name string, known []string) string {
-	if ours := toolOfPeers(name); ours != "" {
+	if ours := toolOfOtherAssistant(name); ours != "" {
 		return "; did you mean " + ours + "?"
 	}
-	if full := otherwiseWritten(name, known); full != "" {
+	if full := toolSpelledLike(name, known); full != "" {
 		return "; did you mean " + full + "?"
 	}
-	return suggest.DidYouMean(name, sameForm(known, name))
+	return suggest.DidYouMean(name, namesOfSameForm(known, name))
 }
 
-// otherwiseWritten returns the full name of the tool that name probably means: a tool whose name has
+// toolSpelledLike returns the full name of the tool that name probably means: a tool whose name has
 // the same letters and digits, if a prefix mcp of name is ignored, or a tool whose name without the
 // server is name. It returns "" if no tool or more than one matches.
-func otherwiseWritten(name string, known []string) (only string) {
+func toolSpelledLike(name string, known []string) (only string) {
 	letters := func(s string) string {
 		return strings.Map(func(r rune) rune {
 			if unicode.IsLetter(r) || unicode.IsDigit(r) {
@@ -47,9 +47,9 @@ func otherwiseWritten(name string, known []string) (only string) {
 	return only
 }
 
-// toolOfPeers returns the name of our tool that does the same as a tool of another assistant with
-// this name, or "".
-func toolOfPeers(name string) string {
+// toolOfOtherAssistant returns the name of our tool that does the same as a tool of another assistant
+// with this name, or "".
+func toolOfOtherAssistant(name string) string {
 	ours := map[string][]string{
 		"shell_command":  {"bash", "shell", "sh", "exec", "exec_command", "execute_command", "run_command", "run_shell_command", "run_in_terminal", "run_terminal_cmd"},
 		"edit_file":      {"edit", "multiedit", "patch", "apply_patch", "replace", "str_replace_editor"},
@@ -70,8 +70,8 @@ func toolOfPeers(name string) string {
 	return ""
 }
 
-// noPatterns is the hint for a pattern in place of a tool's name.
-const noPatterns = "; give the whole name of a tool, or that of a server for all its tools, not a pattern"
+// patternHint is the hint for a pattern in place of a tool's name.
+const patternHint = "; give the whole name of a tool, or that of a server for all its tools, not a pattern"
 
 // isPattern reports whether a name is written as a wildcard or a regular expression, so that no tool
 // has it.
@@ -79,14 +79,14 @@ func isPattern(name string) bool {
 	return strings.ContainsAny(name, `*?|()[]{}^$\`) || strings.Contains(name, ".+")
 }
 
-// globbed matches a * that shows that an entry of disabledTools was written as a glob: the * is at the
+// globStar matches a * that shows that an entry of disabledTools was written as a glob: the * is at the
 // beginning, or follows a character of a name.
-var globbed = pattern.Lazy(`(^|[\w-])\*`)
+var globStar = pattern.Lazy(`(^|[\w-])\*`)
 
-// unglobbed returns the regular expression that matches what a glob was meant to match.
-func unglobbed(glob string) string { return globbed().ReplaceAllString(glob, "$1.*") }
+// globToRegexp returns the regular expression that matches what a glob was meant to match.
+func globToRegexp(glob string) string { return globStar().ReplaceAllString(glob, "$1.*") }
 
-// sameForm returns the names that have the same form as name: with or without a server.
-func sameForm(names []string, name string) []string {
+// namesOfSameForm returns the names that have the same form as name: with or without a server.
+func namesOfSameForm(names []string, name string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return strings.Contains(n, "__") != strings.Contains(name, "__") })
 }

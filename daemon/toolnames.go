@@ -24,13 +24,13 @@ import (
 
 // badToolNames returns problems for tools in approval rules and in disabledTools that do not exist,
 // and for arguments in rules that a tool does not have: a rule that denies a misspelled tool or
-// argument denies nothing. offered are the tools of MCP servers that have listed theirs. Of other
-// servers, any name after the server's name is accepted, with any arguments. The tools are created
-// only if the user's files name some, because that takes longer than the rest of a start.
+// argument denies nothing. offered are the tools that MCP servers have listed. For a server that has
+// listed none, any tool name and any arguments are accepted. Tools are created only if the user's
+// files name some, because that takes longer than the rest of a start.
 func (b *toolbox) badToolNames(cfg *config.Loaded, offered []tools.Tool) []config.Problem {
 	arguments := sync.OnceValue(func() map[string][]string { return b.toolArguments(cfg, offered) })
 	isMCPName := func(name string) bool { return isMCPName(cfg.Config, name, offered) }
-	unlisted := slices.ContainsFunc(slices.Collect(maps.Keys(cfg.MCPServers)), func(server string) bool { return !lists(offered, server) })
+	unlisted := slices.ContainsFunc(slices.Collect(maps.Keys(cfg.MCPServers)), func(server string) bool { return !hasListedTools(offered, server) })
 	names := sync.OnceValue(func() []string { return slices.Sorted(maps.Keys(arguments())) })
 	var out []config.Problem
 	checkArguments := func(path []string, tool string, rule config.ApprovalRule) {
@@ -55,21 +55,21 @@ func (b *toolbox) badToolNames(cfg *config.Loaded, offered []tools.Tool) []confi
 		hint := toolHint(name, slices.Concat(names(), slices.Sorted(maps.Keys(cfg.MCPServers))))
 		switch {
 		case path[len(path)-1] == name && isPattern(name):
-			hint = noPatterns
-		case path[len(path)-1] != name && globbed().MatchString(name):
-			hint = fmt.Sprintf("; it is a regular expression, not a glob; did you mean %q?", unglobbed(name))
+			hint = patternHint
+		case path[len(path)-1] != name && globStar().MatchString(name):
+			hint = fmt.Sprintf("; it is a regular expression, not a glob; did you mean %q?", globToRegexp(name))
 		}
 		p := cfg.Problem(path, "%s: there is no such tool, so this has no effect%s", what, hint)
-		elsewhere := hint == "" && !strings.HasPrefix(name, tools.FullName(tools.Native, "")) // it may be a server of another workspace, or its tool
-		if elsewhere || slices.Contains(path, "allow") {                                      // such a rule restricts nothing
+		mayBeOtherServer := hint == "" && !strings.HasPrefix(name, tools.FullName(tools.Native, "")) // it may be a server of another workspace, or its tool
+		if mayBeOtherServer || slices.Contains(path, "allow") {                                      // such a rule restricts nothing
 			p = config.Problem{Origin: origin, Cause: p.Cause}
 		}
 		out = append(out, p)
 	}
-	checkAll := func(at []string, disabled []string, a *config.Approval) {
+	checkRules := func(at []string, disabled []string, a *config.Approval) {
 		for _, name := range disabled {
 			check(append(slices.Clone(at), "disabledTools"), name, func(name string) bool {
-				return permission.Selects(name, names(), unlisted && !globbed().MatchString(name)) || isMCPName(name) && !isPattern(name)
+				return permission.Selects(name, names(), unlisted && !globStar().MatchString(name)) || isMCPName(name) && !isPattern(name)
 			})
 		}
 		if a == nil {
@@ -85,18 +85,18 @@ func (b *toolbox) badToolNames(cfg *config.Loaded, offered []tools.Tool) []confi
 			}
 		}
 	}
-	described := func(at []string, texts map[string]string) {
+	checkDescriptions := func(at []string, texts map[string]string) {
 		for _, name := range slices.Sorted(maps.Keys(texts)) {
 			check(append(slices.Clone(at), "prompts", "tools", name), name, func(name string) bool {
 				return slices.Contains(names(), name) && strings.Contains(name, "__") || isMCPName(name)
 			})
 		}
 	}
-	described(nil, cfg.Prompts.Tools)
-	checkAll(nil, cfg.DisabledTools, cfg.ToolCall.Approval)
+	checkDescriptions(nil, cfg.Prompts.Tools)
+	checkRules(nil, cfg.DisabledTools, cfg.ToolCall.Approval)
 	for _, name := range slices.Sorted(maps.Keys(cfg.Agents)) {
-		described([]string{"agent", name}, cfg.Agents[name].Prompts.Tools)
-		checkAll([]string{"agent", name}, cfg.Agents[name].DisabledTools, cfg.Agents[name].ToolCall.Approval)
+		checkDescriptions([]string{"agent", name}, cfg.Agents[name].Prompts.Tools)
+		checkRules([]string{"agent", name}, cfg.Agents[name].DisabledTools, cfg.Agents[name].ToolCall.Approval)
 	}
 	return append(out, badMatchers(cfg, arguments, isMCPName)...)
 }
@@ -136,27 +136,27 @@ func badPatterns(cfg *config.Loaded, path []string, argument string, patterns []
 		case argument == "command" && m != nil:
 			p := cfg.Problem(at, "%s: %q is a rule of Claude Code, not a regular expression; did you mean %q?", what, text, m[1]+"( .*)?")
 			if allows { // such a rule restricts nothing
-				p = config.Problem{Origin: p.Origin, Cause: p.Cause}
+				p = p.WithoutKey()
 			}
 			out = append(out, p)
 		case strings.HasPrefix(text, "*"): // invalid, and reported with the rule
 		case commandGlob().MatchString(text):
 			p := cfg.Problem(at, "%s: %q is a regular expression, not a glob: its * repeats only the character before it; did you mean %q?", what, text, lastStar().ReplaceAllString(text, ".*$1"))
 			if allows { // such a rule restricts nothing
-				p = config.Problem{Origin: p.Origin, Cause: p.Cause}
+				p = p.WithoutKey()
 			}
 			out = append(out, p)
 		case argument == "command" && !allows && onlyWords().MatchString(text):
 			words := onlyWords().FindStringSubmatch(text)[1]
 			p := cfg.Problem(at, "%s: the pattern %q does not match %q with arguments; to match those too, write %q", what, text, words, words+"( .*)?")
-			out = append(out, config.Problem{Origin: p.Origin, Cause: p.Cause}) // it may be intended
+			out = append(out, p.WithoutKey()) // it may be intended
 		}
 	}
 	return out
 }
 
-// everyTool returns eca's own tools, including those that are offered only with some clients,
-// language servers, agents, skills or rules. They are for their names and arguments, not for calls.
+// everyTool returns eca's own tools, including those that exist only with some clients, language
+// servers, agents, skills or rules. Use only their names and arguments; they cannot be called.
 func (b *toolbox) everyTool(cfg *config.Loaded) []tools.Tool {
 	s := bareSnapshot(cfg, client{questions: noClient{}})
 	s.extensions = &extensions.Set{Skills: []extensions.Skill{{}}, Rules: []extensions.Rule{{Paths: []string{"*"}}}}
@@ -169,9 +169,9 @@ func (b *toolbox) everyTool(cfg *config.Loaded) []tools.Tool {
 	return append(list, b.lsp.With(lsp.Settings{}).SymbolsTool(0))
 }
 
-// toolArguments returns the arguments of eca's own, of custom and of the offered tools, by tool name;
-// those of eca's own and of custom tools also by name without the server. The name of the server alone
-// stands for all its tools; its value is nil.
+// toolArguments returns the arguments of eca's own, custom and offered tools, by full name; of eca's
+// own and custom tools also by the name without the server. The name of eca's own server is in the map
+// too, with the value nil.
 func (b *toolbox) toolArguments(cfg *config.Loaded, offered []tools.Tool) map[string][]string {
 	list := b.everyTool(cfg)
 	custom, _ := b.customTools(cfg)
@@ -207,8 +207,8 @@ func (d *Daemon) BadServerTools() []config.Problem {
 	return slices.DeleteFunc(d.badToolNames(cfg, offered), func(p config.Problem) bool { return slices.Contains(cfg.Problems, p) })
 }
 
-// UnknownTool returns the message that no tool has a name, with the tool that it probably means, or "". A
-// name may be right if it is that of a tool of an MCP server that has not listed its tools.
+// UnknownTool returns a message if no tool has the given name, with a suggestion; otherwise "". A name
+// that begins with an MCP server that has not listed its tools is accepted.
 func (d *Daemon) UnknownTool(name string) string {
 	cfg, offered := d.Config(), d.servers().Tools()
 	known := d.toolArguments(cfg, offered)
@@ -225,8 +225,8 @@ type noClient struct{}
 // Ask implements ask.Client.
 func (noClient) Ask(context.Context, ask.Question) (ask.Answer, error) { return ask.Answer{}, nil }
 
-// lists reports whether an MCP server has tools among the offered ones.
-func lists(offered []tools.Tool, server string) bool {
+// hasListedTools reports whether an MCP server has tools among the offered ones.
+func hasListedTools(offered []tools.Tool, server string) bool {
 	return slices.ContainsFunc(offered, func(t tools.Tool) bool { return t.Spec().Server == server })
 }
 
@@ -237,7 +237,7 @@ func isMCPName(cfg *config.Config, name string, offered []tools.Tool) bool {
 		if name == server {
 			return true
 		}
-		if !lists(offered, server) && (strings.HasPrefix(name, server+"__") || strings.HasPrefix(name, tools.FullName(server, ""))) {
+		if !hasListedTools(offered, server) && (strings.HasPrefix(name, server+"__") || strings.HasPrefix(name, tools.FullName(server, ""))) {
 			return true
 		}
 	}

@@ -45,7 +45,7 @@ func parseAgent(path, text string) (Agent, *fault) {
 
 // agent converts a document to an agent.
 func (d document) agent(path string) (Agent, *fault) {
-	if flt := d.lostFrontmatter(); flt != nil {
+	if flt := d.checkFrontmatter(); flt != nil {
 		return Agent{}, flt
 	}
 	var flt *fault
@@ -74,10 +74,10 @@ func (d document) agent(path string) (Agent, *fault) {
 			return Agent{}, faultf(d.line(key), "mode must be primary, subagent, or both as a list")
 		}
 		if v != nil {
-			set(key, key, anys(v))
+			set(key, key, toAny(v))
 		}
 	}
-	if flt := d.lostRestriction(); flt != nil {
+	if flt := d.checkRestrictions(); flt != nil {
 		return Agent{}, flt
 	}
 	switch readOnly := d.meta["readOnly"].(type) {
@@ -119,9 +119,9 @@ func (d document) agent(path string) (Agent, *fault) {
 	return a, nil
 }
 
-// lostFrontmatter returns a fault if the restrictions of an agent are not read because its file is
+// checkFrontmatter returns a fault if the restrictions of an agent are not read because its file is
 // empty, or its frontmatter is not recognized.
-func (d document) lostFrontmatter() *fault {
+func (d document) checkFrontmatter() *fault {
 	keys := append(agentKeys(), otherRestrictions()...)
 	first, _, _ := strings.Cut(d.body, "\n")
 	name, _, _ := strings.Cut(first, ":")
@@ -140,10 +140,10 @@ func (d document) lostFrontmatter() *fault {
 	return nil
 }
 
-// lostRestriction finds a key that was meant to restrict the agent but has no effect: a misspelled
+// checkRestrictions finds a key that was meant to restrict the agent but has no effect: a misspelled
 // one, or one of config.json or of other programs. Other unknown keys may be for other programs, but
 // an agent must not run with more rights than its file intends.
-func (d document) lostRestriction() *fault {
+func (d document) checkRestrictions() *fault {
 	known, elsewhere := []string{"readOnly", "disabledTools", "tools"}, otherRestrictions()
 	for _, key := range slices.Sorted(maps.Keys(d.meta)) {
 		if slices.Contains(known, key) {
@@ -177,7 +177,7 @@ func otherRestrictions() []string {
 	return []string{"toolCall", "permission", "permissions", "permissionMode", "approval", "unasked", "sandbox"}
 }
 
-func anys(list []string) []any {
+func toAny(list []string) []any {
 	out := make([]any, len(list))
 	for i, s := range list {
 		out[i] = s

@@ -22,7 +22,7 @@ func parseClaudeAgent(path, text string) (Agent, *fault) {
 	if flt != nil {
 		return Agent{}, flt
 	}
-	if flt := d.lostFrontmatter(); flt != nil {
+	if flt := d.checkFrontmatter(); flt != nil {
 		return Agent{}, flt
 	}
 	names, flt := d.texts("tools")
@@ -72,7 +72,7 @@ func claudeSelector(name string) []any {
 		}
 		return []any{rest}
 	}
-	return anys(slices.Clone(claudeTools()[name]))
+	return toAny(slices.Clone(claudeTools()[name]))
 }
 
 // with returns a document with other frontmatter, whose keys keep their line numbers.

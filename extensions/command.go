@@ -31,8 +31,8 @@ type Argument struct {
 	Required    bool
 }
 
-// positional matches placeholders by number, or for all arguments.
-func positional() *regexp.Regexp {
+// numberedPlaceholders matches placeholders by number, or for all arguments.
+func numberedPlaceholders() *regexp.Regexp {
 	return regexp.MustCompile(`\$(?:ARGUMENTS|ARGS|ARG(\d+)|(\d+))`)
 }
 
@@ -56,7 +56,7 @@ func parseCommand(path, text string) (Command, *fault) {
 	}
 	names := c.placeholders()
 	c.hasNamedArguments = namedPlaceholders().MatchString(c.Body)
-	if c.hasNamedArguments && positional().MatchString(c.Body) {
+	if c.hasNamedArguments && numberedPlaceholders().MatchString(c.Body) {
 		return Command{}, faultf(0, "{{name}} and $1 or $ARGS cannot be mixed in one command")
 	}
 	declared, flt := d.arguments()
@@ -91,7 +91,7 @@ func (c Command) placeholders() []string {
 	}
 	highest, all := 0, ""
 	const most = 99
-	for _, m := range positional().FindAllStringSubmatch(c.Body, -1) {
+	for _, m := range numberedPlaceholders().FindAllStringSubmatch(c.Body, -1) {
 		n, err := strconv.Atoi(m[1] + m[2])
 		switch {
 		case err != nil:
@@ -168,11 +168,11 @@ func (c Command) Prompt(rest string, args []string) string {
 			return value
 		})
 	}
-	return appended(text, args[min(len(names), len(args)):])
+	return withUnusedArguments(text, args[min(len(names), len(args)):])
 }
 
-// appended returns a text with the arguments that it does not use yet.
-func appended(text string, unused []string) string {
+// withUnusedArguments returns a text with the arguments that it does not use yet.
+func withUnusedArguments(text string, unused []string) string {
 	if len(unused) == 0 {
 		return text
 	}
@@ -181,7 +181,7 @@ func appended(text string, unused []string) string {
 
 // substitute replaces $ARGS, $ARGUMENTS, $ARG1 and $1.
 func substitute(text, rest string, args []string) string {
-	all, used, re := false, map[int]bool{}, positional()
+	all, used, re := false, map[int]bool{}, numberedPlaceholders()
 	out := re.ReplaceAllStringFunc(text, func(place string) string {
 		m := re.FindStringSubmatch(place)
 		n, err := strconv.Atoi(m[1] + m[2])
@@ -207,5 +207,5 @@ func substitute(text, rest string, args []string) string {
 			unused = append(unused, arg)
 		}
 	}
-	return appended(out, unused)
+	return withUnusedArguments(out, unused)
 }

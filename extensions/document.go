@@ -104,7 +104,7 @@ func parseFrontmatter(front string) (meta map[string]any, lines map[string]int, 
 			meta, lines, flt = nil, nil, faultf(2, "the frontmatter cannot be read: %v", p)
 		}
 	}()
-	if line, deep := nested(front); deep {
+	if line, deep := nestedTooDeeply(front); deep {
 		return nil, nil, faultf(line, "the frontmatter is nested deeper than %d levels", maxNesting)
 	}
 	file, err := parser.ParseBytes([]byte(front), 0)
@@ -142,8 +142,9 @@ func parseFrontmatter(front string) (meta map[string]any, lines map[string]int, 
 	return meta, lines, nil
 }
 
-// nested reports whether brackets or indentation are nested too deeply for the recursive parser.
-func nested(front string) (line int, deep bool) {
+// nestedTooDeeply reports whether brackets or indentation are nested too deeply for the recursive
+// parser.
+func nestedTooDeeply(front string) (line int, deep bool) {
 	depth, line := 0, 1
 	for text := range strings.Lines(front) {
 		line++
@@ -211,8 +212,8 @@ func (d document) text(key string) (string, *fault) {
 	}
 }
 
-// misspelled returns a fault for each key that has no effect and is similar to a known one.
-func (d document) misspelled(known ...string) (out []*fault) {
+// misspelledKeys returns a fault for each key that has no effect and is similar to a known one.
+func (d document) misspelledKeys(known ...string) (out []*fault) {
 	for _, key := range slices.Sorted(maps.Keys(d.meta)) {
 		if hint := suggest.DidYouMean(key, known); hint != "" && !slices.Contains(known, key) {
 			out = append(out, faultf(d.line(key), "unknown key %s; it has no effect%s", key, hint))

@@ -61,9 +61,9 @@ type Inputs struct {
 	// all files are trusted.
 	Trusts func(config.Unit) bool
 
-	// Gone reports whether a used file that is missing now is considered deleted; some editors
-	// delete a file before they write it again. If Gone is nil, every missing file is deleted.
-	Gone func(path string) bool
+	// Removed reports whether a used file that is missing now is considered deleted; some editors
+	// delete a file before they write it again. If Removed is nil, every missing file is deleted.
+	Removed func(path string) bool
 }
 
 // Plugin is a folder with its own agents, skills, rules and commands (eca-features.md 21).
@@ -94,8 +94,8 @@ func (s *Set) Fragments() []config.Fragment {
 	return out
 }
 
-// Wrong returns the Problems; nil for a nil Set.
-func (s *Set) Wrong() []config.Problem {
+// AllProblems returns the Problems; nil for a nil Set.
+func (s *Set) AllProblems() []config.Problem {
 	if s == nil {
 		return nil
 	}
@@ -124,7 +124,7 @@ func (s *Set) Refused(name string) string {
 		if base == skillFile {
 			return strings.EqualFold(dir, own)
 		}
-		return markdown(base) && !slices.Contains([]string{kindAgent, kindRule}, dir) && strings.EqualFold(strings.TrimSuffix(base, filepath.Ext(base)), own)
+		return isMarkdown(base) && !slices.Contains([]string{kindAgent, kindRule}, dir) && strings.EqualFold(strings.TrimSuffix(base, filepath.Ext(base)), own)
 	}
 	for _, p := range s.Problems {
 		if names(p.Source) {

@@ -14,15 +14,15 @@ const (
 )
 
 // agents collects the Markdown agents. Agents of a workspace take precedence over global ones.
-func (g *gather) agents() {
+func (g *gatherer) agents() {
 	if g.in.Pure {
 		return
 	}
 	byID := map[string]Agent{}
-	want := func(name string) bool {
-		return markdown(name) && plain(name) && !strings.EqualFold(name, "README.md")
+	matches := func(name string) bool {
+		return isMarkdown(name) && isRegularName(name) && !strings.EqualFold(name, "README.md")
 	}
-	look(g, kindAgent, search{flat: true, want: want}, g.locations(nil, ".eca/agents"), parseAgent, func(f foundFile, a Agent) {
+	loadFiles(g, kindAgent, search{flat: true, matches: matches}, g.locations(nil, ".eca/agents"), parseAgent, func(f foundFile, a Agent) {
 		a.Root, a.Plugin, a.pluginDir = f.root, f.plugin.Name, f.plugin.Dir
 		if first, taken := byID[a.ID]; taken {
 			g.reportDuplicate(f, first.File, first.Root, first.Plugin, "agent", a.ID)
@@ -44,16 +44,16 @@ func asAny[T any](item T, flt *fault) (any, *fault) {
 // reportDuplicate reports a file whose name is already taken by another file of the same location.
 // It is intended that a workspace's file replaces a global one, and a user's file one of a plugin
 // or of Claude Code.
-func (g *gather) reportDuplicate(f foundFile, first, root, plugin, what, name string) {
+func (g *gatherer) reportDuplicate(f foundFile, first, root, plugin, what, name string) {
 	if f.root == root && !f.claude && (f.plugin.Name == "" || plugin != "") {
 		g.problem(f.path, 0, "the %s %s is not used: %s has the same name", what, name, first)
 	}
 }
 
-func (g *gather) skills() {
+func (g *gatherer) skills() {
 	byName := map[string]Skill{}
-	s := search{want: func(name string) bool { return name == skillFile }, ends: true}
-	look(g, kindSkill, s, g.locations(g.in.Skills, ".eca/skills", ".agents/skills"), parseSkill, func(f foundFile, k Skill) {
+	s := search{matches: func(name string) bool { return name == skillFile }, stopAtMatch: true}
+	loadFiles(g, kindSkill, s, g.locations(g.in.Skills, ".eca/skills", ".agents/skills"), parseSkill, func(f foundFile, k Skill) {
 		k.Root, k.Plugin, k.Name = f.root, f.plugin.Name, f.plugin.qualify(k.Name)
 		if first, taken := byName[k.Name]; taken {
 			g.reportDuplicate(f, first.File, first.Root, first.Plugin, "skill", k.Name)
@@ -64,9 +64,9 @@ func (g *gather) skills() {
 	})
 }
 
-func (g *gather) rules() {
+func (g *gatherer) rules() {
 	seen := map[string]bool{}
-	look(g, kindRule, search{want: plain, loose: true}, g.locations(g.in.Rules, ".eca/rules"), parseRule, func(f foundFile, r Rule) {
+	loadFiles(g, kindRule, search{matches: isRegularName, anyConfiguredName: true}, g.locations(g.in.Rules, ".eca/rules"), parseRule, func(f foundFile, r Rule) {
 		r.Plugin = f.plugin.Name
 		if r.ID = resolve(f.path); seen[r.ID] || r.Text == "" {
 			return
@@ -84,10 +84,10 @@ func (g *gather) rules() {
 	})
 }
 
-func (g *gather) commands() {
+func (g *gatherer) commands() {
 	byName := map[string]Command{}
-	s := search{want: func(name string) bool { return markdown(name) && plain(name) }, loose: true}
-	look(g, kindCommand, s, g.locations(g.in.Commands, ".eca/commands"), parseCommand, func(f foundFile, c Command) {
+	s := search{matches: func(name string) bool { return isMarkdown(name) && isRegularName(name) }, anyConfiguredName: true}
+	loadFiles(g, kindCommand, s, g.locations(g.in.Commands, ".eca/commands"), parseCommand, func(f foundFile, c Command) {
 		c.Root, c.Plugin, c.Name = f.root, f.plugin.Name, f.plugin.qualify(c.Name)
 		if first, taken := byName[c.Name]; taken {
 			g.reportDuplicate(f, first.File, first.Root, first.Plugin, "command", c.Name)

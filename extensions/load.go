@@ -71,7 +71,7 @@ const timeResolution = 2 * time.Second
 func (l *Loader) Load(in Inputs) (set *Set, changed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	g := &gather{loader: l, in: in, set: &Set{}, used: map[key]bool{}}
+	g := &gatherer{loader: l, in: in, set: &Set{}, used: map[key]bool{}}
 	for _, root := range in.Roots {
 		g.set.roots = append(g.set.roots, resolve(root))
 	}
@@ -92,8 +92,8 @@ func (l *Loader) Load(in Inputs) (set *Set, changed bool) {
 	return g.set, true
 }
 
-// gather builds one Set.
-type gather struct {
+// gatherer builds one Set.
+type gatherer struct {
 	loader   *Loader
 	in       Inputs
 	set      *Set
@@ -103,18 +103,18 @@ type gather struct {
 	deferred []func() // fill the Set if it differs from the last one
 }
 
-func (g *gather) problem(path string, line int, format string, args ...any) {
+func (g *gatherer) problem(path string, line int, format string, args ...any) {
 	g.set.Problems = append(g.set.Problems, config.Problem{Origin: config.Origin{Source: path, Line: line}, Cause: fmt.Sprintf(format, args...)})
 }
 
 // files returns the paths to watch.
-func (g *gather) files() []string {
+func (g *gatherer) files() []string {
 	slices.Sort(g.watch)
 	g.watch = slices.Compact(g.watch)
 	return g.watch
 }
 
-func (g *gather) finish() {
+func (g *gatherer) finish() {
 	for _, fill := range g.deferred {
 		fill()
 	}
@@ -143,7 +143,7 @@ type location struct {
 
 // locations returns the locations of a kind of extension in order of precedence: the workspace
 // folders, the global folder, paths of the configuration, plugins.
-func (g *gather) locations(named []string, folders ...string) []location {
+func (g *gatherer) locations(named []string, folders ...string) []location {
 	var out []location
 	for _, root := range g.in.Roots {
 		for _, f := range folders {
@@ -183,7 +183,7 @@ func (g *gather) locations(named []string, folders ...string) []location {
 }
 
 // claude returns the location of Claude Code's extensions of a kind, if they are enabled.
-func (g *gather) claude(dir, root, folder string) []location {
+func (g *gatherer) claude(dir, root, folder string) []location {
 	kind := filepath.Base(folder)
 	if !g.in.Claude || g.in.Pure || kind == kindRule {
 		return nil
@@ -191,8 +191,8 @@ func (g *gather) claude(dir, root, folder string) []location {
 	return []location{{path: filepath.Join(dir, kind), root: root, claude: true}}
 }
 
-// look calls use for each usable file of the given locations.
-func look[T any](g *gather, kind string, s search, places []location, parse func(path, text string) (T, *fault), use func(f foundFile, item T)) {
+// loadFiles calls use for each usable file of the given locations.
+func loadFiles[T any](g *gatherer, kind string, s search, places []location, parse func(path, text string) (T, *fault), use func(f foundFile, item T)) {
 	for _, p := range places {
 		s.boundary = p.plugin.Dir
 		files, watch, err := s.find(p.path, p.root)
@@ -230,8 +230,8 @@ func look[T any](g *gather, kind string, s search, places []location, parse func
 
 // absent returns the files that were found at a location before and are missing only briefly, as
 // happens while an editor saves them.
-func (g *gather) absent(kind string, p location, files []foundFile) (missing []foundFile) {
-	if g.in.Gone == nil {
+func (g *gatherer) absent(kind string, p location, files []foundFile) (missing []foundFile) {
+	if g.in.Removed == nil {
 		return nil
 	}
 	for k, e := range g.loader.entries {
@@ -239,7 +239,7 @@ func (g *gather) absent(kind string, p location, files []foundFile) (missing []f
 			slices.ContainsFunc(files, func(f foundFile) bool { return f.path == k.path }) {
 			continue
 		}
-		if _, err := os.Stat(k.path); errors.Is(err, fs.ErrNotExist) && !g.in.Gone(k.path) {
+		if _, err := os.Stat(k.path); errors.Is(err, fs.ErrNotExist) && !g.in.Removed(k.path) {
 			missing = append(missing, foundFile{path: k.path, root: p.root})
 		}
 	}
@@ -253,13 +253,13 @@ func (l *Loader) entry(k key, f foundFile, in Inputs, parse func(path, text stri
 	if f.info == nil {
 		return before // it is missing only briefly
 	}
-	if before != nil && before.current(f.info) && !before.outdated(in) {
+	if before != nil && before.isUnchanged(f.info) && !before.trustChanged(in) {
 		return before
 	}
 	e := &entry{stamps: []stamp{l.stamp(f.path, f.info)}}
 	data, err := l.read(f.path)
 	e.sum = sha256.Sum256(data)
-	if err == nil && before != nil && before.sum == e.sum && before.included() && !before.outdated(in) {
+	if err == nil && before != nil && before.sum == e.sum && before.includesUnchanged() && !before.trustChanged(in) {
 		before.stamps[0] = e.stamps[0] // only its modification time has changed
 		return before
 	}
@@ -274,7 +274,7 @@ func (l *Loader) entry(k key, f foundFile, in Inputs, parse func(path, text stri
 		flt = faultf(0, "it is empty") // an editor may be about to write it
 	case bytes.IndexByte(data, 0) >= 0:
 		flt = faultf(0, "it is not text")
-	case !e.trusted(k, f, data, in):
+	case !e.checkTrust(k, f, data, in):
 		return e
 	default:
 		e.item, flt = parse(f.path, l.expand(string(data), f, in, k.kind, e))
@@ -290,9 +290,9 @@ func (l *Loader) entry(k key, f foundFile, in Inputs, parse func(path, text stri
 	return e
 }
 
-// trusted records the part of a workspace's file that needs trust, and reports whether the file may
+// checkTrust records the part of a workspace's file that needs trust, and reports whether the file may
 // be used.
-func (e *entry) trusted(k key, f foundFile, data []byte, in Inputs) bool {
+func (e *entry) checkTrust(k key, f foundFile, data []byte, in Inputs) bool {
 	if in.Trusts == nil || f.root == "" {
 		return true
 	}
@@ -312,8 +312,8 @@ func (e *entry) trusted(k key, f foundFile, data []byte, in Inputs) bool {
 	return u.Trusted
 }
 
-// outdated reports whether the trust in a file has changed since it was read.
-func (e *entry) outdated(in Inputs) bool {
+// trustChanged reports whether the trust in a file has changed since it was read.
+func (e *entry) trustChanged(in Inputs) bool {
 	return e.unit != nil && in.Trusts != nil && in.Trusts(*e.unit) != e.unit.Trusted
 }
 
@@ -358,12 +358,14 @@ func (l *Loader) stamp(path string, info fs.FileInfo) stamp {
 	return s
 }
 
-// current reports whether nothing has changed since an entry was read. info is the file's present
+// isUnchanged reports whether nothing has changed since an entry was read. info is the file's present
 // state.
-func (e *entry) current(info fs.FileInfo) bool { return e.stamps[0].same(info) && e.included() }
+func (e *entry) isUnchanged(info fs.FileInfo) bool {
+	return e.stamps[0].same(info) && e.includesUnchanged()
+}
 
-// included reports whether the files that a file includes are unchanged.
-func (e *entry) included() bool {
+// includesUnchanged reports whether the files that a file includes are unchanged.
+func (e *entry) includesUnchanged() bool {
 	return !slices.ContainsFunc(e.stamps[1:], func(s stamp) bool { return !s.same(stat(s.path)) })
 }
 

@@ -73,7 +73,7 @@ func misnamedIn(dir string) (out []config.Problem) {
 		switch name := e.Name(); {
 		case remedies()[name] != "" && !e.IsDir():
 			say(path, "nothing reads this file; %s", remedies()[name])
-		case !plain(name):
+		case !isRegularName(name):
 		case e.IsDir():
 			if meant := suggest.Nearest(name, folders); meant != "" && !slices.Contains(folders, name) {
 				say(path, "nothing reads this folder; did you mean %s?", meant)
@@ -86,9 +86,9 @@ func misnamedIn(dir string) (out []config.Problem) {
 		files, _ := os.ReadDir(filepath.Join(dir, kind))
 		for _, f := range files {
 			switch path := filepath.Join(dir, kind, f.Name()); {
-			case f.IsDir() && kind == kindAgent && plain(f.Name()) && containsMarkdown(path):
+			case f.IsDir() && kind == kindAgent && isRegularName(f.Name()) && containsMarkdown(path):
 				say(path, "nothing reads this folder: agents are files in %s itself; move its files there", filepath.Join(dir, kind))
-			case !f.IsDir() && plain(f.Name()) && !markdown(f.Name()):
+			case !f.IsDir() && isRegularName(f.Name()) && !isMarkdown(f.Name()):
 				say(path, "nothing reads this file: %s are Markdown files; did you mean %s.md?", kind, stem(f.Name()))
 			}
 		}
@@ -97,8 +97,8 @@ func misnamedIn(dir string) (out []config.Problem) {
 	for _, s := range skills {
 		path := filepath.Join(dir, kindSkill, s.Name())
 		switch {
-		case !plain(s.Name()):
-		case !s.IsDir() && markdown(s.Name()) && s.Name() != skillFile && !strings.EqualFold(s.Name(), "README.md"):
+		case !isRegularName(s.Name()):
+		case !s.IsDir() && isMarkdown(s.Name()) && s.Name() != skillFile && !strings.EqualFold(s.Name(), "README.md"):
 			say(path, "nothing reads this file: a skill is a folder; did you mean %s?", filepath.Join(kindSkill, stem(s.Name()), skillFile))
 		case s.IsDir():
 			if name := misnamedSkill(path); name != "" {
@@ -112,7 +112,7 @@ func misnamedIn(dir string) (out []config.Problem) {
 // containsMarkdown reports whether a folder contains a Markdown file.
 func containsMarkdown(dir string) bool {
 	files, _ := os.ReadDir(dir)
-	return slices.ContainsFunc(files, func(f os.DirEntry) bool { return plain(f.Name()) && markdown(f.Name()) })
+	return slices.ContainsFunc(files, func(f os.DirEntry) bool { return isRegularName(f.Name()) && isMarkdown(f.Name()) })
 }
 
 // misnamedSkill returns the file that was probably meant as the SKILL.md of a folder that has none.

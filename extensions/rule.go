@@ -112,7 +112,7 @@ func parseRule(path, text string) (Rule, *fault) {
 	if len(r.Enforce) == 0 && !r.Static() {
 		r.Enforce = []Access{Modify}
 	}
-	r.ineffective = d.misspelled("agent", "model", "paths", "enforce")
+	r.ineffective = d.misspelledKeys("agent", "model", "paths", "enforce")
 	for _, p := range r.Paths {
 		if strings.HasPrefix(p, "/") || strings.HasPrefix(p, "~") || strings.HasPrefix(p, "../") {
 			r.ineffective = append(r.ineffective, faultf(d.line("paths"), "%q matches no file, because paths are relative to the workspace folder", p))

@@ -32,10 +32,10 @@ type foundFile struct {
 
 // search selects the files below a folder.
 type search struct {
-	flat  bool                   // does not search subfolders
-	want  func(name string) bool // selects files by name
-	ends  bool                   // a folder with a selected file is not searched further
-	loose bool                   // a file whose path the user configured is selected whatever its name
+	flat              bool                   // does not search subfolders
+	matches           func(name string) bool // selects files by name
+	stopAtMatch       bool                   // a folder with a selected file is not searched further
+	anyConfiguredName bool                   // a file whose path the user configured is selected whatever its name
 
 	boundary string // targets of symlinks outside this folder are ignored; empty means no boundary
 }
@@ -43,15 +43,15 @@ type search struct {
 // walk is a running search.
 type walk struct {
 	search
-	root    string
-	files   []foundFile
-	watch   []string
-	folders int
-	visited map[string]bool // targets of symlinks to folders
-	full    bool
-	out     []string // symlinks that lead out of the boundary
+	root         string
+	files        []foundFile
+	watch        []string
+	folders      int
+	visited      map[string]bool // targets of symlinks to folders
+	limitReached bool
+	leavingLinks []string // symlinks that lead out of the boundary
 
-	dangling []string // symlinks that lead to nothing
+	danglingLinks []string // symlinks that lead to nothing
 }
 
 // find lists the file at path, or the files below a folder in the order of their names. It also
@@ -59,7 +59,7 @@ type walk struct {
 func (s search) find(path, root string) (files []foundFile, watch []string, err error) {
 	info, statErr := os.Stat(path)
 	switch {
-	case statErr == nil && s.leaves(path):
+	case statErr == nil && s.leavesBoundary(path):
 		return nil, []string{path}, errors.New("the link leads out of the plugin and is not followed")
 	case errors.Is(statErr, fs.ErrNotExist):
 		if _, err := os.Lstat(path); err == nil {
@@ -69,7 +69,7 @@ func (s search) find(path, root string) (files []foundFile, watch []string, err 
 	case statErr != nil:
 		return nil, []string{path}, statErr
 	case !info.IsDir():
-		if !s.loose && !s.want(filepath.Base(path)) {
+		if !s.anyConfiguredName && !s.matches(filepath.Base(path)) {
 			return nil, []string{path}, nil
 		}
 		return []foundFile{{path: path, info: info, root: root}}, []string{path}, nil
@@ -77,29 +77,29 @@ func (s search) find(path, root string) (files []foundFile, watch []string, err 
 	w := &walk{search: s, root: root, visited: map[string]bool{}}
 	// Level by level, so that the limits cut off the deepest folders.
 	level := []string{path}
-	for depth := 0; len(level) > 0 && !w.full; depth++ {
+	for depth := 0; len(level) > 0 && !w.limitReached; depth++ {
 		var next []string
 		for _, dir := range level {
 			below, failed := w.folder(dir)
 			next, err = append(next, below...), errors.Join(err, failed)
 		}
-		w.full = w.full || depth == maxDepth && len(next) > 0
+		w.limitReached = w.limitReached || depth == maxDepth && len(next) > 0
 		level = next
 	}
-	if err == nil && w.full {
+	if err == nil && w.limitReached {
 		err = fmt.Errorf("it has more than %d files, %d folders or %d levels; the rest is ignored", maxFiles, maxFolders, maxDepth)
 	}
-	for _, link := range w.out {
+	for _, link := range w.leavingLinks {
 		err = errors.Join(err, fmt.Errorf("the link %s leads out of the plugin and is not followed", link))
 	}
-	for _, link := range w.dangling {
+	for _, link := range w.danglingLinks {
 		err = errors.Join(err, fmt.Errorf("the link %s leads to nothing", link))
 	}
 	return w.files, w.watch, err
 }
 
-// leaves reports whether a path leads out of the boundary.
-func (s search) leaves(path string) bool {
+// leavesBoundary reports whether a path leads out of the boundary.
+func (s search) leavesBoundary(path string) bool {
 	if s.boundary == "" {
 		return false
 	}
@@ -110,7 +110,7 @@ func (s search) leaves(path string) bool {
 // folder reads one folder and returns its subfolders.
 func (w *walk) folder(dir string) (below []string, err error) {
 	if w.folders++; w.folders > maxFolders {
-		w.full = true
+		w.limitReached = true
 		return nil, nil
 	}
 	w.watch = append(w.watch, filepath.Join(dir, "*"))
@@ -119,7 +119,7 @@ func (w *walk) folder(dir string) (below []string, err error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		if e.Type().IsRegular() && !w.want(e.Name()) {
+		if e.Type().IsRegular() && !w.matches(e.Name()) {
 			continue // most files beside a skill are not selected
 		}
 		path := filepath.Join(dir, e.Name())
@@ -130,22 +130,22 @@ func (w *walk) folder(dir string) (below []string, err error) {
 			w.watch = append(w.watch, path) // the target is elsewhere
 		}
 		switch {
-		case link && errors.Is(err, fs.ErrNotExist) && plain(e.Name()):
-			w.dangling = append(w.dangling, path)
+		case link && errors.Is(err, fs.ErrNotExist) && isRegularName(e.Name()):
+			w.danglingLinks = append(w.danglingLinks, path)
 		case err != nil: // deleted
-		case link && w.leaves(path):
-			w.out = append(w.out, path)
-		case info.IsDir() && (!markdown(e.Name()) || !w.want(e.Name())):
+		case link && w.leavesBoundary(path):
+			w.leavingLinks = append(w.leavingLinks, path)
+		case info.IsDir() && (!isMarkdown(e.Name()) || !w.matches(e.Name())):
 			if !w.flat && w.enter(path, e.Name(), link) {
 				below = append(below, path)
 			}
-		case w.want(e.Name()): // reading anything but a regular file fails
+		case w.matches(e.Name()): // reading anything but a regular file fails
 			if len(w.files) == maxFiles {
-				w.full = true
+				w.limitReached = true
 				return nil, nil
 			}
 			w.files = append(w.files, foundFile{path: path, info: info, root: w.root})
-			if w.ends {
+			if w.stopAtMatch {
 				return nil, nil
 			}
 		}
@@ -170,10 +170,10 @@ func (w *walk) enter(path, name string, link bool) bool {
 	return true
 }
 
-// markdown reports whether a file name is that of a Markdown file.
-func markdown(name string) bool { return strings.HasSuffix(strings.ToLower(name), ".md") }
+// isMarkdown reports whether a file name is that of a Markdown file.
+func isMarkdown(name string) bool { return strings.HasSuffix(strings.ToLower(name), ".md") }
 
-// plain reports whether a name is a regular one: not hidden, and not a backup file of an editor.
-func plain(name string) bool {
+// isRegularName reports whether a name is a regular one: not hidden, and not a backup file of an editor.
+func isRegularName(name string) bool {
 	return !strings.HasPrefix(name, ".") && !strings.HasSuffix(name, "~") && !strings.HasPrefix(name, "#") && !strings.HasSuffix(name, ".swp")
 }

@@ -69,15 +69,15 @@ func (e *Error) Retryable() bool {
 // ErrOverloaded may be any server failure.
 func (e *Error) Busy() bool {
 	const overloaded = 529 // has no standard text
-	said := strings.ToLower(e.Body + " " + e.Message)
+	text := strings.ToLower(e.Body + " " + e.Message)
 	return e.Kind == ErrOverloaded && (e.Status == http.StatusServiceUnavailable || e.Status == overloaded ||
-		Mentions(said, "overload", "unavailable", "capacity"))
+		Mentions(text, "overload", "unavailable", "capacity"))
 }
 
 // OutOfCredit reports whether the provider refuses because the account has no credit left.
 func (e *Error) OutOfCredit() bool {
-	said := strings.ToLower(e.Body)
-	return e.Status == http.StatusPaymentRequired || !e.Page && Mentions(said, "insufficient_quota", "insufficient balance", "credit balance is too low", "billing_hard_limit")
+	text := strings.ToLower(e.Body)
+	return e.Status == http.StatusPaymentRequired || !e.Page && Mentions(text, "insufficient_quota", "insufficient balance", "credit balance is too low", "billing_hard_limit")
 }
 
 // AsError returns err as *Error, wrapping any other error.

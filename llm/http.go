@@ -156,11 +156,11 @@ func (c *countingReader) Read(p []byte) (int, error) {
 // plainText reports whether the answer begins with text that cannot be the beginning of a stream in
 // any format.
 func (c *countingReader) plainText() bool {
-	said := bytes.TrimSpace(c.begin)
-	if len(said) == 0 || !utf8.Valid(said) || bytes.ContainsFunc(said, func(r rune) bool { return unicode.IsControl(r) && !unicode.IsSpace(r) }) {
+	text := bytes.TrimSpace(c.begin)
+	if len(text) == 0 || !utf8.Valid(text) || bytes.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) && !unicode.IsSpace(r) }) {
 		return false
 	}
-	return !slices.ContainsFunc([]string{"data:", "event:", "id:", "retry:", ":", "{", "["}, func(field string) bool { return bytes.HasPrefix(said, []byte(field)) })
+	return !slices.ContainsFunc([]string{"data:", "event:", "id:", "retry:", ":", "{", "["}, func(field string) bool { return bytes.HasPrefix(text, []byte(field)) })
 }
 
 // request returns a request with a JSON body. The error for an invalid URL is not retryable.
@@ -295,11 +295,11 @@ func webPage(resp *http.Response, body []byte) (text string, ok bool) {
 		return "", false
 	}
 	const shown = 100
-	said := body
+	content := body
 	if m := regexp.MustCompile(`(?is)<title[^>]*>(.*?)</title>`).FindSubmatch(body); m != nil {
-		said = m[1]
+		content = m[1]
 	}
-	plain := regexp.MustCompile(`(?s)<(script|style).*?</(script|style)>|<[^>]*>`).ReplaceAllString(string(said), " ")
+	plain := regexp.MustCompile(`(?s)<(script|style).*?</(script|style)>|<[^>]*>`).ReplaceAllString(string(content), " ")
 	text = "a web page (" + htmlType + "), which is not its API"
 	if plain = strings.Join(strings.Fields(html.UnescapeString(plain)), " "); plain != "" {
 		text += fmt.Sprintf(": %q", shorten.Bytes(plain, shown))

@@ -53,17 +53,17 @@ type retryingModel struct {
 func (r *retryingModel) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error] {
 	return func(yield func(Delta, error) bool) {
 		policy := r.policy.withLimit(req.Patience)
-		for n := (attempts{}); ; {
+		for failures := (failedAttempts{}); ; {
 			begin := policy.now()
 			delivered, stopped, err := r.attempt(ctx, req, yield)
 			if stopped || err == nil {
 				return
 			}
 			e := AsError(err)
-			n.waited += policy.now().Sub(begin)
-			info, retry := policy.next(&n, e)
+			failures.waited += policy.now().Sub(begin)
+			info, retry := policy.next(&failures, e)
 			if delivered || !retry || ctx.Err() != nil {
-				if e.Retryable() && policy.exhausted(&n) {
+				if e.Retryable() && policy.exhausted(&failures) {
 					failed := *e
 					failed.RetryLimit, err = policy.Total, &failed
 				}
@@ -130,15 +130,15 @@ func (p RetryPolicy) now() time.Time {
 	return p.Now()
 }
 
-// attempts counts the failed attempts of one request.
-type attempts struct {
+// failedAttempts counts the failed attempts of one request.
+type failedAttempts struct {
 	total, premature int
 	waited           time.Duration
 }
 
 // next counts another failed attempt. It returns whether to retry the request, and after which
 // delay.
-func (p RetryPolicy) next(n *attempts, e *Error) (RetryInfo, bool) {
+func (p RetryPolicy) next(n *failedAttempts, e *Error) (RetryInfo, bool) {
 	info := RetryInfo{Max: p.MaxRetries}
 	n.total++
 	info.Attempt = n.total
@@ -162,7 +162,7 @@ func (p RetryPolicy) next(n *attempts, e *Error) (RetryInfo, bool) {
 }
 
 // exhausted reports whether the failed attempts and the next delay take longer than Total.
-func (p RetryPolicy) exhausted(n *attempts) bool { return p.Total > 0 && n.waited > p.Total }
+func (p RetryPolicy) exhausted(n *failedAttempts) bool { return p.Total > 0 && n.waited > p.Total }
 
 // Continue returns whether, and after which delay, to ask a model to continue an answer that failed
 // after it had begun. n is how often in a row that has happened, from 1.

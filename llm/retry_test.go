@@ -90,7 +90,7 @@ func TestRetry(t *testing.T) {
 	})
 }
 
-// The message announces the limit that ends the repetitions first.
+// A RetryDelta contains the limit that ends the retries first.
 func TestRetryAnnounces(t *testing.T) {
 	policy := RetryPolicy{MaxRetries: 3, MaxPremature: 1, Multiplier: 1}
 	cut, lost := &Error{Kind: ErrPrematureStop}, &Error{Kind: ErrNetwork}
@@ -120,8 +120,8 @@ func TestRetryAnnounces(t *testing.T) {
 	}
 }
 
-// A repetition begins when the wait before it is over, and says so then.
-func TestRetrySaysWhenItBegins(t *testing.T) {
+// An AttemptDelta announces each retry, after the delay before it.
+func TestAttemptDelta(t *testing.T) {
 	policy := RetryPolicy{MaxRetries: 1, BaseDelay: 7 * time.Second, MaxDelay: time.Minute, Multiplier: 1, Jitter: func() float64 { return 0.5 }}
 	synctest.Test(t, func(t *testing.T) {
 		start, got := time.Now(), map[DeltaKind]time.Duration{}
@@ -347,8 +347,8 @@ func TestRetriesEndWithTheirTotal(t *testing.T) {
 	})
 }
 
-// The time of attempts without an answer counts toward the total limit of the repetitions.
-func TestRetryTotalCountsSilence(t *testing.T) {
+// The time of attempts without an answer counts toward the total limit of the retries.
+func TestRetryTotalCountsSilentAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		silent := modelFunc(func(ctx context.Context, _ Request) iter.Seq2[Delta, error] {
 			return func(yield func(Delta, error) bool) {

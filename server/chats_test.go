@@ -484,7 +484,7 @@ func TestImportedChats(t *testing.T) {
 	}
 	r := newRig(t, options{root: root, state: state})
 	r.Await(0, "the start", fake.Ready())
-	r.Await(0, "the news", fake.Contains("$/showMessage", "taken over from the reference server: 1."))
+	r.Await(0, "the news", fake.Contains("$/showMessage", "Imported 1 chat of this workspace from the reference server."))
 	_, order := listChats(t, r, nil)
 	if len(order) != 1 {
 		t.Fatalf("chats: %v", order)

@@ -189,7 +189,7 @@ func TestPluginsAtStart(t *testing.T) {
 	if got := ask(t, r, "c", "/plugin-update mine"); !strings.Contains(got, "pinned to the commit "+first) {
 		t.Error(got)
 	}
-	if got := ask(t, r, "c", "/plugin-update nothing"); !strings.Contains(got, `there is no source "nothing" of plugins; there are: eca, gone, mine`) {
+	if got := ask(t, r, "c", "/plugin-update nothing"); !strings.Contains(got, `there is no plugin source "nothing"; sources: eca, gone, mine`) {
 		t.Error(got)
 	}
 }

@@ -75,7 +75,7 @@ func TestMCPCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(global, strings.Replace(string(text), `"b"`, `"c"`, 1))
-	eca(1, "s: failed: it is to be started in another way than when you agreed to it: env has a different A", "mcp", "test", "s")
+	eca(1, "s: failed: how it is started has changed since you agreed to it: env has a different A", "mcp", "test", "s")
 	var out bytes.Buffer
 	if code := run(t.Context(), []string{"mcp", "allow", "s"}, strings.NewReader(""), &out, &out); code != 0 ||
 		strings.Count(out.String(), "Starting") != 1 || !strings.Contains(out.String(), "Approved the current command and tools of s.") {

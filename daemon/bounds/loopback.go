@@ -58,8 +58,8 @@ func (l *loopbacks) close() {
 	all := l.chats
 	l.chats, l.closed = nil, true
 	l.mu.Unlock()
-	for _, one := range all {
-		one.close()
+	for _, chat := range all {
+		chat.close()
 	}
 }
 
@@ -108,7 +108,7 @@ func (b *Bounds) loopback(chatID string, ports []int) (*loopback, error) {
 
 // find returns the loopback of a chat, which may not be open yet, and those that have to be closed:
 // one with other ports, and the one that was used least recently if there are too many.
-func (l *loopbacks) find(chatID string, ports []int) (one *loopback, replaced []*loopback, err error) {
+func (l *loopbacks) find(chatID string, ports []int) (current *loopback, replaced []*loopback, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -123,18 +123,18 @@ func (l *loopbacks) find(chatID string, ports []int) (one *loopback, replaced []
 		}
 		replaced = append(replaced, old)
 	}
-	one = &loopback{chatID: chatID, ports: slices.Clone(ports)}
-	if l.chats = append(l.chats, one); len(l.chats) > maxLoopbacks {
+	current = &loopback{chatID: chatID, ports: slices.Clone(ports)}
+	if l.chats = append(l.chats, current); len(l.chats) > maxLoopbacks {
 		replaced = append(replaced, l.chats[0])
 		l.chats = l.chats[1:]
 	}
-	return one, replaced, nil
+	return current, replaced, nil
 }
 
-func (l *loopbacks) remove(one *loopback) {
+func (l *loopbacks) remove(failed *loopback) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.chats = slices.DeleteFunc(l.chats, func(other *loopback) bool { return other == one })
+	l.chats = slices.DeleteFunc(l.chats, func(other *loopback) bool { return other == failed })
 }
 
 // open makes the namespace and serves its proxy.

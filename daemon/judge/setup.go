@@ -92,11 +92,11 @@ func newSetup(o Options) *setup {
 	s.ledger = spending.New(s.stateDir, time.Now, o.Log)
 	s.models = providers.New(providers.Options{
 		Current: func() (*config.Loaded, *catalog.Variants) {
-			now := s.current.Load()
-			return now.config, now.variants
+			current := s.current.Load()
+			return current.config, current.variants
 		},
-		Credentials: func() *auth.Store { return s.creds },
-		Settle:      s.settle, Changed: func() {}, Network: s.network, Record: s.journal.Model,
+		Credentials:   func() *auth.Store { return s.creds },
+		AwaitCommands: s.awaitCommands, Changed: func() {}, Network: s.network, Record: s.journal.Model,
 		Getenv: o.Getenv, CacheDir: cacheDir, CatalogURL: o.CatalogURL, Version: o.Version,
 		Log: o.Log, Now: time.Now, Sleep: llm.Sleep,
 	})
@@ -106,23 +106,23 @@ func newSetup(o Options) *setup {
 // load reads the user's own configuration.
 func (s *setup) load() *config.Loaded {
 	in := config.Inputs{
-		Getenv: s.opts.Getenv, ConfigHome: config.Home(s.opts.Getenv), Commands: s.commands, Patience: maxCommandWait,
+		Getenv: s.opts.Getenv, ConfigHome: config.Home(s.opts.Getenv), Commands: s.commands, CommandWait: maxCommandWait,
 	}
-	if now := s.current.Load(); now != nil {
-		in.Previous = now.config
+	if current := s.current.Load(); current != nil {
+		in.Previous = current.config
 	}
 	return config.Load(in)
 }
 
 // use makes a configuration the current one, and applies its logins and certificates.
 func (s *setup) use(cfg *config.Loaded) {
-	settings.KeepLogins(cfg, s.creds)
+	settings.UseLoginStore(cfg, s.creds)
 	s.network.Use(settings.Certificates(cfg, s.opts.Getenv))
 	s.current.Store(&state{cfg, settings.Variants(cfg)})
 }
 
-// settle waits until the commands of the configuration are done, and applies their results.
-func (s *setup) settle(ctx context.Context) {
+// awaitCommands waits until the commands of the configuration are done, and applies their results.
+func (s *setup) awaitCommands(ctx context.Context) {
 	s.reading.Lock()
 	defer s.reading.Unlock()
 	if s.current.Load().config.Pending {
@@ -138,8 +138,8 @@ func (s *setup) clean(text string) string {
 	if logins, err := s.creds.All(); err == nil {
 		secrets = append(secrets, settings.LoginSecrets(logins)...)
 	}
-	if now := s.current.Load(); now != nil {
-		secrets = append(secrets, settings.Secrets(now.config, s.opts.Getenv)...)
+	if current := s.current.Load(); current != nil {
+		secrets = append(secrets, settings.Secrets(current.config, s.opts.Getenv)...)
 	}
 	return redact.New(secrets...).String(text)
 }

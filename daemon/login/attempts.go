@@ -27,8 +27,8 @@ type Attempts struct {
 	stop context.CancelFunc
 	work sync.WaitGroup
 
-	mu   sync.Mutex // guards the fields below
-	open map[string]*Attempt
+	mu      sync.Mutex // guards the fields below
+	pending map[string]*Attempt
 }
 
 // Attempt is a pending login.
@@ -52,7 +52,7 @@ var (
 
 // New returns an Attempts without logins. Close must be called.
 func New() *Attempts {
-	l := &Attempts{open: map[string]*Attempt{}}
+	l := &Attempts{pending: map[string]*Attempt{}}
 	l.ctx, l.stop = context.WithCancel(context.Background())
 	return l
 }
@@ -70,8 +70,8 @@ func (l *Attempts) Begin(name string, limit time.Duration, paste func(string) er
 	ctx, cancel := context.WithCancelCause(l.ctx)
 	a := &Attempt{cancel: cancel, paste: paste, done: make(chan struct{})}
 	l.mu.Lock()
-	old := l.open[name]
-	l.open[name] = a
+	old := l.pending[name]
+	l.pending[name] = a
 	l.mu.Unlock()
 	if old != nil {
 		old.cancel(errNewer)
@@ -87,8 +87,8 @@ func (l *Attempts) Begin(name string, limit time.Duration, paste func(string) er
 		}
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if l.open[name] == a {
-			delete(l.open, name)
+		if l.pending[name] == a {
+			delete(l.pending, name)
 		}
 	})
 	return a
@@ -98,7 +98,7 @@ func (l *Attempts) Begin(name string, limit time.Duration, paste func(string) er
 func (l *Attempts) Find(name string) *Attempt {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.open[name]
+	return l.pending[name]
 }
 
 // Cancel cancels a pending login.

@@ -39,7 +39,7 @@ func (m *Models) Checks(offline bool) []doctor.Check {
 			out = append(out, providerCheck(p.Spelled, func(context.Context) []doctor.Finding {
 				return []doctor.Finding{doctor.Found(doctor.Warning, "provider "+p.Spelled, "logged in, but not configured")}
 			}))
-		case v.isChosen(p.ID, v.all[p.ID]) || p.Missing == "":
+		case v.isSetUp(p.ID, v.all[p.ID]) || p.Missing == "":
 			out = append(out, c.provider(p, func(f doctor.Finding) doctor.Finding {
 				if at := strings.Trim(p.API+", "+p.URL, ", "); at != "" {
 					f.Text = at + ": " + f.Text
@@ -157,7 +157,7 @@ func (m *Models) check(ctx context.Context, described llm.Provider, offline bool
 	if !hasModelList(p.Provider) && len(v.modelsOf(name, p)) == 0 {
 		_ = m.UpdateCatalog(ctx, !offline) // the catalogue may have some; its errors have a check of their own
 		if v = m.view(); len(v.modelsOf(name, p)) == 0 {
-			return doctor.Found(doctor.Problem, "", "%s", v.noModels(name))
+			return doctor.Found(doctor.Problem, "", "%s", v.addModelsText(name))
 		}
 	}
 	key := v.keySource(described)
@@ -176,7 +176,7 @@ func (m *Models) check(ctx context.Context, described llm.Provider, offline bool
 		}
 		return doctor.Found(doctor.OK, "", "%s (not tried), answers; has no list of models that is asked for, %d configured", key, len(p.Models))
 	}
-	listed, err := m.ask(ctx, ctx, name, p)
+	listed, err := m.fetchModels(ctx, ctx, name, p)
 	switch {
 	case err == nil && len(listed)+len(p.Models) == 0:
 		return doctor.Found(doctor.Warning, "", "%s, answers, but lists no models; name them in %s", key, v.keyPath(name, "models"))
@@ -220,7 +220,7 @@ func (v *view) keySource(p llm.Provider) string {
 func (v *view) problem(name string) string {
 	p := v.all[name]
 	if !usable(p.Provider) {
-		return "needs " + v.missing(name, p)
+		return "needs " + v.missingText(name, p)
 	}
 	if _, err := v.client(name, p); err != nil {
 		return err.Error()

@@ -43,7 +43,7 @@ func (v *view) client(name string, p provider) (*providerClient, error) {
 		now := v.view()
 		return withRetryLimit(now, name, e, now.remedy(name, e))
 	}}
-	c := &providerClient{v.recorded(retried), raw, p.Provider, limits}
+	c := &providerClient{v.withRecording(retried), raw, p.Provider, limits}
 	v.clients[name] = c
 	return c, nil
 }
@@ -58,7 +58,7 @@ func (c *providerClient) readsReasoning(model config.Model, name string) func(ap
 	return func(api string) bool { return r.ReadsReasoning(name, api) }
 }
 
-func (m *Models) recorded(c llm.Model) llm.Model {
+func (m *Models) withRecording(c llm.Model) llm.Model {
 	if m.recorder == nil {
 		return c
 	}
@@ -82,7 +82,7 @@ func chatOptions(name string, p config.Provider, unmergedDeltas bool) openai.Cha
 		t.Start, t.End = "<thought>", "</thought>"
 	}
 	t.Start, t.End = cmp.Or(p.ThinkStart, t.Start), cmp.Or(p.ThinkEnd, t.End)
-	t.Steady = unmergedDeltas
+	t.ReferenceSplits = unmergedDeltas
 	return openai.ChatOptions{Think: t}
 }
 

@@ -119,14 +119,14 @@ func (v *view) describe() []llm.Provider {
 			API: p.API, URL: bareURL(p.Provider), FetchModels: p.FetchModels,
 			Headers: slices.Sorted(maps.Keys(p.ExtraHeaders)),
 		}
-		if f := v.lists[name]; f.failed != "" && sameModels(f.from, p.Provider) {
-			d.ListError, d.KeyRefused = f.failed, f.refused
+		if f := v.lists[name]; f.failure != "" && sameModels(f.provider, p.Provider) {
+			d.ListError, d.KeyRefused = f.failure, f.keyRefused
 		}
 		d.FetchingModels = v.fetching[name] > 0
 		unreadable := unreadableCassette(v, name, p.Provider)
 		switch {
 		case !usable(p.Provider):
-			d.Missing = v.missing(name, p)
+			d.Missing = v.missingText(name, p)
 		case !v.offered(name, p):
 			d.Missing = "its server to run"
 		case unreadable != "":

@@ -55,7 +55,7 @@ func (v *view) modelsOf(name string, p provider) []string {
 	switch {
 	case len(listed) > 0:
 		names = slices.AppendSeq(names, maps.Keys(listed))
-	case onlyConfigured, !catalogued(p):
+	case onlyConfigured, !inCatalog(p):
 	default:
 		names = append(names, v.catalog.Models(name, p.URL)...)
 	}
@@ -66,8 +66,8 @@ func (v *view) modelsOf(name string, p provider) []string {
 	return slices.Compact(names)
 }
 
-// catalogued reports whether the catalogue can know the models of a provider.
-func catalogued(p provider) bool {
+// inCatalog reports whether the catalogue can know the models of a provider.
+func inCatalog(p provider) bool {
 	return p.API != apiCassette && p.API != bedrock.API && p.API != ollama.API && (p.auth.State != auth.Local || !localhost.IsURL(p.URL))
 }
 
@@ -100,13 +100,13 @@ func (v *view) facts(name string, p provider, model string) llm.Facts {
 func configuredFacts(mc config.Model) llm.Facts {
 	return llm.Facts{
 		Context: tokens(mc.Limit.Context), Output: tokens(mc.Limit.Output),
-		InputCost: given(mc.Cost.Input), OutputCost: given(mc.Cost.Output),
-		CacheReadCost: given(mc.Cost.CacheRead), CacheWriteCost: given(mc.Cost.CacheWrite),
-		Reasoning: given(mc.Reason), Images: given(mc.ImageInput),
+		InputCost: configuredFact(mc.Cost.Input), OutputCost: configuredFact(mc.Cost.Output),
+		CacheReadCost: configuredFact(mc.Cost.CacheRead), CacheWriteCost: configuredFact(mc.Cost.CacheWrite),
+		Reasoning: configuredFact(mc.Reason), Images: configuredFact(mc.ImageInput),
 	}
 }
 
-func given[T any](v *T) llm.Fact[T] {
+func configuredFact[T any](v *T) llm.Fact[T] {
 	if v == nil {
 		return llm.Fact[T]{}
 	}
@@ -117,7 +117,7 @@ func tokens(n int64) llm.Fact[int64] {
 	if n <= 0 {
 		return llm.Fact[int64]{}
 	}
-	return given(&n)
+	return configuredFact(&n)
 }
 
 // assumedFacts returns the facts that are assumed for an unknown model. Such a model is not sent images:

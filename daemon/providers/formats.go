@@ -16,7 +16,7 @@ import (
 	"github.com/seed-dec29ce4/eca/llm/openai"
 )
 
-// format is a wire format: what eca must know to use its servers.
+// format describes how to use the servers of a wire format.
 type format struct {
 	client func(v *view, name string, p config.Provider) (llm.Model, error)
 	// list asks a server for its models. It is nil if servers do not list them.
@@ -26,7 +26,7 @@ type format struct {
 	// reasons reports whether an unknown model is asked to reason. It is nil if a model that cannot
 	// reason would refuse the request.
 	reasons     func(model string) bool
-	searchPrice float64 // of 1000 searches, in the providers' own price lists; 0 if unknown
+	searchPrice float64 // of 1000 web searches, in dollars; 0 if unknown
 }
 
 // formats returns the row of each wire format, by its name in the configuration. A test compares the

@@ -19,18 +19,18 @@ import (
 
 // modelList is the outcome of asking a provider for its models.
 type modelList struct {
-	from      config.Provider // the provider's configuration at that time; the list is valid only for it
-	models    map[string]llm.Facts
-	failed    string // why the list is missing
-	refused   bool   // the key is not accepted
-	unreached bool   // there was no answer
+	provider    config.Provider // the provider's configuration at that time; the list is valid only for it
+	models      map[string]llm.Facts
+	failure     string // why the list is missing
+	keyRefused  bool
+	unreachable bool // there was no answer
 }
 
 // listedModels returns the models that a provider listed; ok is false if it has not listed any since
 // its configuration changed.
 func (v *view) listedModels(name string, p provider) (models map[string]llm.Facts, ok bool) {
 	f, ok := v.lists[name]
-	if !ok || f.failed != "" || !sameModels(f.from, p.Provider) {
+	if !ok || f.failure != "" || !sameModels(f.provider, p.Provider) {
 		return nil, false
 	}
 	return f.models, true
@@ -83,7 +83,7 @@ func (m *Models) ListModels(ctx context.Context, only ...string) {
 	var wg sync.WaitGroup
 	wg.Go(func() { m.RefreshCatalog(limited) })
 	for name, p := range providers {
-		wg.Go(func() { _, _ = m.ask(ctx, limited, name, p) })
+		wg.Go(func() { _, _ = m.fetchModels(ctx, limited, name, p) })
 	}
 	wg.Wait()
 }
@@ -94,19 +94,19 @@ func (m *Models) AskLocalModels(ctx context.Context) {
 	defer cancel()
 	for name, p := range m.view().all {
 		if p.API == ollama.API && hasModelList(p.Provider) {
-			_, _ = m.ask(ctx, limited, name, p) // the server may not be running
+			_, _ = m.fetchModels(ctx, limited, name, p) // the server may not be running
 		}
 	}
 }
 
-// ask asks a provider for its models until limited ends, and stores the outcome unless ctx was
+// fetchModels asks a provider for its models until limited ends, and stores the outcome unless ctx was
 // cancelled.
-func (m *Models) ask(ctx, limited context.Context, name string, p provider) (map[string]llm.Facts, error) {
+func (m *Models) fetchModels(ctx, limited context.Context, name string, p provider) (map[string]llm.Facts, error) {
 	at := m.view().endpoint(name, p.Provider)
 	m.mu.Lock()
 	m.fetching[name]++
 	m.mu.Unlock()
-	found := modelList{from: p.Provider}
+	found := modelList{provider: p.Provider}
 	var err error
 	if at, err = at.Authorize(limited); err == nil {
 		found.models, err = listModels(limited, p.API, at)
@@ -120,12 +120,12 @@ func (m *Models) ask(ctx, limited context.Context, name string, p provider) (map
 	m.fetching[name]--
 	var failed *llm.Error
 	if errors.Is(limited.Err(), context.DeadlineExceeded) && err != nil {
-		found.unreached = true
+		found.unreachable = true
 		err = fmt.Errorf("%s does not answer; try again, or set providers.%s.fetchModels to false", cmp.Or(hostOf(p.URL), name), v.cfg.Spelled(name))
 	}
 	if errors.As(err, &failed) {
-		found.refused = failed.Status == http.StatusUnauthorized
-		found.unreached = slices.Contains([]llm.ErrorKind{llm.ErrNetwork, llm.ErrUnreachable, llm.ErrTimeout}, failed.Kind)
+		found.keyRefused = failed.Status == http.StatusUnauthorized
+		found.unreachable = slices.Contains([]llm.ErrorKind{llm.ErrNetwork, llm.ErrUnreachable, llm.ErrTimeout}, failed.Kind)
 		if remedy := v.remedy(name, failed); remedy != "" {
 			explained := *failed
 			explained.Message = strings.TrimRight(explained.Message, ". ") + ". " + remedy
@@ -133,7 +133,7 @@ func (m *Models) ask(ctx, limited context.Context, name string, p provider) (map
 		}
 	}
 	if err != nil {
-		found.failed = err.Error()
+		found.failure = err.Error()
 	}
 	sameProvider := sameModels(v.all[name].Provider, p.Provider)
 	if sameProvider && (err == nil || ctx.Err() == nil) { // a cancelled request is not a failure of the provider

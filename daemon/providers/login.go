@@ -169,7 +169,7 @@ func (l *Logins) CheckKey(ctx context.Context, name string, values map[string]st
 	if !hasModelList(configured) {
 		return fmt.Sprintf("%s has no list of models, so the first prompt will show whether it accepts the key.", l.config().Spelled(name)), nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, keyCheckTime)
+	ctx, cancel := context.WithTimeout(ctx, keyCheckTimeout)
 	defer cancel()
 	at := l.models.view().endpoint(name, configured)
 	at, err = at.Authorize(ctx)
@@ -196,7 +196,7 @@ func (l *Logins) CheckKey(ctx context.Context, name string, values map[string]st
 func uncheckedNotice(name, address string, err error) string {
 	var failed *llm.Error
 	if !errors.As(err, &failed) && errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("%s did not answer within %s", name, keyCheckTime)
+		err = fmt.Errorf("%s did not answer within %s", name, keyCheckTimeout)
 	}
 	if start := startServer(name, address, err); start != "" {
 		err = fmt.Errorf("%s %s", sentence(err), start)
@@ -218,8 +218,8 @@ func startServer(name, address string, err error) string {
 // sentence returns an error's text as a sentence.
 func sentence(err error) string { return strings.TrimRight(err.Error(), ". ") + "." }
 
-// keyCheckTime limits the check of a key.
-const keyCheckTime = 10 * time.Second
+// keyCheckTimeout limits the check of a key.
+const keyCheckTimeout = 10 * time.Second
 
 // Logout deletes the stored login to a provider. A notice says where the provider still gets a key
 // from. The error is an *auth.InvalidError if the provider is unknown.

@@ -35,12 +35,12 @@ import (
 
 // Options are the dependencies of Models. No function may be nil.
 type Options struct {
-	Current     func() (*config.Loaded, *catalog.Variants) // the current configuration; nil before the first one
-	Credentials func() *auth.Store
-	Settle      func(context.Context) // waits for the configuration's commands and applies their results
-	Changed     func()                // called when some providers have listed their models while others have not answered yet
-	Network     *netclient.Network
-	Record      func(m llm.Model, id string) llm.Model // wraps a model so that its requests are recorded
+	Current       func() (*config.Loaded, *catalog.Variants) // the current configuration; nil before the first one
+	Credentials   func() *auth.Store
+	AwaitCommands func(context.Context) // waits for the configuration's commands and applies their results
+	Changed       func()                // called when some providers have listed their models while others have not answered yet
+	Network       *netclient.Network
+	Record        func(m llm.Model, id string) llm.Model // wraps a model so that its requests are recorded
 
 	Getenv     func(string) string
 	CacheDir   string
@@ -150,7 +150,7 @@ func (m *Models) viewOf(cfg *config.Loaded, rules *catalog.Variants) *view {
 // Resolve implements Resolver with the current configuration. It waits for commands of the
 // configuration, because a key may be the output of one.
 func (m *Models) Resolve(name, current string) (Model, error) {
-	m.opts.Settle(context.Background()) // each command has its time limit
+	m.opts.AwaitCommands(context.Background()) // each command has its time limit
 	return m.view().resolve(name, current)
 }
 

@@ -33,9 +33,9 @@ func newModels(t *testing.T, options string) *Models {
 	t.Cleanup(creds.Close)
 	t.Cleanup(network.Close)
 	return New(Options{
-		Current:     func() (*config.Loaded, *catalog.Variants) { return cfg, nil },
-		Credentials: func() *auth.Store { return creds },
-		Settle:      func(context.Context) {}, Changed: func() {}, Network: network,
+		Current:       func() (*config.Loaded, *catalog.Variants) { return cfg, nil },
+		Credentials:   func() *auth.Store { return creds },
+		AwaitCommands: func(context.Context) {}, Changed: func() {}, Network: network,
 		Record: func(m llm.Model, _ string) llm.Model { return m },
 		Getenv: getenv, CacheDir: dir, Log: slog.New(slog.DiscardHandler), Now: time.Now, Sleep: llm.Sleep,
 	})
@@ -179,7 +179,7 @@ func TestLimitsAndRetry(t *testing.T) {
 }
 
 // The message about a key that could not be checked says that the key is stored, and why.
-func TestUnchecked(t *testing.T) {
+func TestUncheckedKeyNotice(t *testing.T) {
 	const again = " `eca doctor` checks it again."
 	for want, err := range map[string]error{
 		"The key is stored without a check: fake did not answer within 10s." + again:         context.DeadlineExceeded,
@@ -216,10 +216,10 @@ func TestTokensAreBound(t *testing.T) {
 					t.Errorf("%s, %s: %q, %v", name, what, got, err)
 				}
 			case what == "the same":
-				if err == nil || errors.Is(err, errElsewhere) { // renewing fails, because the test has no login server
+				if err == nil || errors.Is(err, errOtherServer) { // renewing fails, because the test has no login server
 					t.Errorf("%s, %s: %q, %v", name, what, got, err)
 				}
-			case got != "" || !errors.Is(err, errElsewhere):
+			case got != "" || !errors.Is(err, errOtherServer):
 				t.Errorf("%s, %s: %q, %v", name, what, got, err)
 			}
 		}

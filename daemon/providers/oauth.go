@@ -132,7 +132,7 @@ func (v logins) token(ctx context.Context, name string, p config.Provider, rejec
 func (v logins) login(ctx context.Context, name string, p config.Provider, rejected string) (auth.Credential, error) {
 	c, err := v.opts.Credentials().Token(ctx, name, rejected, v.opts.Now, func(ctx context.Context, old auth.Credential) (auth.Credential, error) {
 		if !mayReceive(p, old) {
-			return auth.Credential{}, errElsewhere
+			return auth.Credential{}, errOtherServer
 		}
 		s := oauth.Provider{TokenURL: old.For.TokenURL, ClientID: old.For.ClientID, ClientSecret: p.Auth.ClientSecret, SecretInHeader: old.For.Basic}
 		t, err := v.oauthClient(name, p).Refresh(ctx, s, old.Refresh.Reveal())
@@ -142,13 +142,13 @@ func (v logins) login(ctx context.Context, name string, p config.Provider, rejec
 		return auth.NewLogin(t.Access, t.Refresh, t.Expires), err
 	})
 	if err == nil && !mayReceive(p, c) {
-		return auth.Credential{}, errElsewhere
+		return auth.Credential{}, errOtherServer
 	}
 	return c, err
 }
 
-// errElsewhere means that a login was issued for a different server or client.
-var errElsewhere = errors.New("the login was for another server or client than is configured now")
+// errOtherServer means that a login was issued for a different server or client.
+var errOtherServer = errors.New("the login was for another server or client than is configured now")
 
 // loginProblem converts the error of a missing token. Temporary causes are retryable.
 func loginProblem(name string, err error) error {
@@ -161,7 +161,7 @@ func loginProblem(name string, err error) error {
 		return known
 	case errors.Is(err, auth.ErrEnded):
 		return &llm.Error{Kind: llm.ErrAuth, Message: fmt.Sprintf("The login for provider %s has expired. %s", name, advice), Cause: err}
-	case errors.Is(err, errElsewhere):
+	case errors.Is(err, errOtherServer):
 		return &llm.Error{Kind: llm.ErrAuth, Message: fmt.Sprintf("Provider %s: %v. %s", name, err, advice), Cause: err}
 	case errors.As(err, &unreachable), errors.As(err, &refused) && refused.Status >= 500:
 		return &llm.Error{Kind: llm.ErrNetwork, Message: fmt.Sprintf("The login for provider %s cannot be renewed now: %v", name, err), Cause: err}

@@ -136,7 +136,7 @@ func (m *Models) KnownUnlistedModels() (out []config.Finding) {
 		case !usable(p.Provider) && v.whyUnusable(n.provider, p) != "": // reported already
 			continue
 		case !usable(p.Provider):
-			severity, why = config.SeverityNote, fmt.Sprintf("%s cannot be used: provider %s needs %s", v.cfg.SpelledModel(n.model), v.cfg.Spelled(n.provider), v.missing(n.provider, p))
+			severity, why = config.SeverityNote, fmt.Sprintf("%s cannot be used: provider %s needs %s", v.cfg.SpelledModel(n.model), v.cfg.Spelled(n.provider), v.missingText(n.provider, p))
 		case known:
 			continue
 		case !certain:
@@ -153,13 +153,13 @@ func (v *view) whyUnusable(name string, p provider) string {
 	unset := len(v.cfg.Unset("providers", name, "url")) > 0 // already reported
 	switch {
 	case p.API == "", p.URL == "" && !unset && p.API != bedrock.API && name != copilot:
-		return "it needs " + v.missing(name, p)
+		return "it needs " + v.missingText(name, p)
 	case p.Key != "" && !headerSafe(p.Key):
 		return badKey(v, name, p)
 	case p.API == apiCassette:
 		return unreadableCassette(v, name, p.Provider)
-	case usable(p.Provider) && !hasModelList(p.Provider) && !catalogued(p) && len(v.modelsOf(name, p)) == 0:
-		return v.noModels(name)
+	case usable(p.Provider) && !hasModelList(p.Provider) && !inCatalog(p) && len(v.modelsOf(name, p)) == 0:
+		return v.addModelsText(name)
 	}
 	return ""
 }
@@ -169,8 +169,8 @@ func badKey(v *view, name string, p provider) string {
 	return "the " + v.keySource(llm.Provider{ID: name, Auth: p.auth}) + " cannot be sent: it has a space, a line break or another character that is not visible ASCII"
 }
 
-// noModels returns how to add models to a provider that is not asked for its models.
-func (v *view) noModels(name string) string {
+// addModelsText returns how to add models to a provider that is not asked for its models.
+func (v *view) addModelsText(name string) string {
 	return "it has no models: name them in " + v.keyPath(name, "models")
 }
 

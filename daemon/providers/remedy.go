@@ -40,7 +40,7 @@ func (r *remedyModel) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm
 			if errors.As(err, &failed) && (failed.Kind != llm.ErrPrematureStop || !received) {
 				text := r.remedy(failed)
 				if failed.Status == http.StatusNotFound && !failed.Page {
-					text = strings.TrimPrefix(text+". `eca models` lists the models", ". ")
+					text = joinSentences(text, "`eca models` lists the models")
 				}
 				if text != "" {
 					explained := *failed
@@ -66,12 +66,13 @@ func (v *view) remedy(name string, e *llm.Error) string {
 	if from != "" {
 		from = "Its url comes from " + from
 	}
+	sentTo := "The request went to " + e.Address
 	switch {
 	case unset != "" && !slices.Contains([]llm.ErrorKind{llm.ErrRateLimited, llm.ErrContextOverflow, llm.ErrInvalidImage}, e.Kind) &&
 		(e.Kind != llm.ErrUnreachable || len(v.cfg.Unset("providers", name, "url")) > 0):
 		return "The value of " + unset
 	case e.Page: // the status may come from something other than the API
-		text := strings.TrimSuffix("The request went to "+e.Address+". Perhaps a proxy or a login page answers there, or the url lacks a part such as /v1. "+from, ". ")
+		text := joinSentences(sentTo, "Perhaps a proxy or a login page answers there, or the url lacks a part such as /v1", from)
 		if remedy := v.keyRemedy(name, p); e.Status == http.StatusUnauthorized && remedy != "" {
 			text += ". If it is the API that refused: " + strings.ToLower(remedy[:1]) + remedy[1:]
 		}
@@ -83,17 +84,22 @@ func (v *view) remedy(name string, e *llm.Error) string {
 	case e.Kind == llm.ErrNetwork, e.Kind == llm.ErrUnreachable:
 		return connectionRemedy(e.Cause, from)
 	case e.Kind == llm.ErrTimeout && v.opts.RetryTotal > 0: // RetryTotal shortened the limit
-		return strings.TrimPrefix(from+". ", ". ") + "firstByteTimeoutSeconds and streamIdleTimeoutSeconds in the configuration set how long to wait"
+		return joinSentences(from, "firstByteTimeoutSeconds and streamIdleTimeoutSeconds in the configuration set how long to wait")
 	case e.Kind == llm.ErrMalformed:
-		return strings.TrimSuffix("If this happens again, a proxy changes the stream, or the url is that of another API. "+from, ". ")
+		return joinSentences("If this happens again, a proxy changes the stream, or the url is that of another API", from)
 	case e.Kind == llm.ErrPrematureStop && !errors.Is(e.Cause, io.ErrUnexpectedEOF): // a connection that broke
-		return strings.TrimSuffix("If this happens again, the api or the url of the provider may be another one. "+from, ". ")
+		return joinSentences("If this happens again, the api or the url of the provider may be another one", from)
 	case e.NotStreamed:
-		return "eca needs answers that are streamed: make the proxy pass them on without buffering, or set the url to the server of the model. " + strings.TrimSuffix("The request went to "+e.Address+". "+from, ". ")
+		return joinSentences("eca needs answers that are streamed: make the proxy pass them on without buffering, or set the url to the server of the model", sentTo, from)
 	case e.Address != "" && (e.Status == http.StatusNotFound || e.Status == http.StatusMethodNotAllowed || e.Kind == llm.ErrProtocol):
-		return strings.TrimSuffix("The request went to "+e.Address+". "+from, ". ")
+		return joinSentences(sentTo, from)
 	}
 	return ""
+}
+
+// joinSentences joins the sentences that are not empty, without a final period.
+func joinSentences(sentences ...string) string {
+	return strings.Join(slices.DeleteFunc(sentences, func(s string) bool { return s == "" }), ". ")
 }
 
 // connectionRemedy returns what to do if a server could not be reached, perhaps for a reason between
@@ -120,7 +126,7 @@ func withRetryLimit(v *view, name string, e *llm.Error, remedy string) string {
 	if e.RetryLimit != 0 && e.RetryLimit == v.opts.RetryTotal && e.Kind != llm.ErrTimeout { // timeouts have a limit of their own
 		parts = append(parts, fmt.Sprintf("eca gave up, because it retries for %s at most; %s sets a number of retries instead", e.RetryLimit, v.keyPath(name, "retry", "maxRetries")))
 	}
-	return strings.TrimPrefix(strings.Join(parts, ". "), ". ")
+	return joinSentences(parts...)
 }
 
 // unsetText lists the environment variables that a provider's key, URL or headers refer to and that
@@ -188,9 +194,9 @@ func (v *view) keyPath(provider string, keys ...string) string {
 	return config.KeyPath(v.cfg.SpelledPath(append([]string{"providers", provider}, keys...)...))
 }
 
-// isChosen reports whether the user set up a provider: with an entry in the configuration, a
+// isSetUp reports whether the user set up a provider: with an entry in the configuration, a
 // variable, or a login.
-func (v *view) isChosen(name string, p provider) bool {
+func (v *view) isSetUp(name string, p provider) bool {
 	origin, _ := v.cfg.Origin("providers", name)
 	keys, urls := v.cfg.Variables(name)
 	isSet := func(variable string) bool { return v.opts.Getenv(variable) != "" }
@@ -205,18 +211,18 @@ func (v *view) configured() bool {
 	}
 	for name, p := range v.all {
 		// A local Ollama is a default of eca, not the user's choice.
-		if v.isChosen(name, p) && (p.API != ollama.API || !localhost.IsURL(p.URL)) {
+		if v.isSetUp(name, p) && (p.API != ollama.API || !localhost.IsURL(p.URL)) {
 			return true
 		}
 	}
 	return false
 }
 
-// Chosen reports whether the user set up any provider, with an entry, a variable or a login.
-func (m *Models) Chosen() bool {
+// AnyProviderSetUp reports whether the user set up any provider, with an entry, a variable or a login.
+func (m *Models) AnyProviderSetUp() bool {
 	v := m.view()
 	for name, p := range v.all {
-		if v.isChosen(name, p) {
+		if v.isSetUp(name, p) {
 			return true
 		}
 	}
@@ -234,21 +240,21 @@ func (m *Models) Unavailable() []string {
 	for _, name := range slices.Sorted(maps.Keys(v.all)) {
 		p := v.all[name]
 		f, asked := v.lists[name]
-		if !asked || !v.isChosen(name, p) || !hasModelList(p.Provider) || !sameModels(f.from, p.Provider) || len(v.modelsOf(name, p)) > 0 || others && p.API == ollama.API && localhost.IsURL(p.URL) {
+		if !asked || !v.isSetUp(name, p) || !hasModelList(p.Provider) || !sameModels(f.provider, p.Provider) || len(v.modelsOf(name, p)) > 0 || others && p.API == ollama.API && localhost.IsURL(p.URL) {
 			continue
 		}
-		out = append(out, v.noList(name, p))
+		out = append(out, v.noModelsReason(name, p))
 	}
 	return out
 }
 
-// noList returns the reason why a provider that was asked has no models.
-func (v *view) noList(name string, p provider) string {
+// noModelsReason returns the reason why a provider that was asked has no models.
+func (v *view) noModelsReason(name string, p provider) string {
 	switch f := v.lists[name]; {
-	case f.unreached && localhost.IsURL(p.URL):
-		return fmt.Sprintf("provider %s does not list its models: %s. Start its server, or correct %s", v.cfg.Spelled(name), f.failed, v.keyPath(name, "url"))
-	case f.failed != "":
-		return fmt.Sprintf("provider %s does not list its models: %s", v.cfg.Spelled(name), f.failed)
+	case f.unreachable && localhost.IsURL(p.URL):
+		return fmt.Sprintf("provider %s does not list its models: %s. Start its server, or correct %s", v.cfg.Spelled(name), f.failure, v.keyPath(name, "url"))
+	case f.failure != "":
+		return fmt.Sprintf("provider %s does not list its models: %s", v.cfg.Spelled(name), f.failure)
 	case p.API == ollama.API:
 		return fmt.Sprintf("provider %s has no models; fetch one: ollama pull NAME", v.cfg.Spelled(name))
 	}
@@ -260,14 +266,14 @@ func (v *view) errNoModel() error {
 	var why, local []string
 	for _, name := range slices.Sorted(maps.Keys(v.all)) {
 		p := v.all[name]
-		if !v.isChosen(name, p) {
+		if !v.isSetUp(name, p) {
 			continue
 		}
 		switch {
 		case !usable(p.Provider):
-			why = append(why, fmt.Sprintf("provider %s needs %s", v.cfg.Spelled(name), v.missing(name, p)))
-		case v.lists[name].failed != "":
-			text := v.noList(name, p)
+			why = append(why, fmt.Sprintf("provider %s needs %s", v.cfg.Spelled(name), v.missingText(name, p)))
+		case v.lists[name].failure != "":
+			text := v.noModelsReason(name, p)
 			if p.API == ollama.API && localhost.IsURL(p.URL) { // the user may not use it
 				local = append(local, text)
 			} else {
@@ -295,8 +301,8 @@ func (v *view) errNoModel() error {
 	return fmt.Errorf("%w\n- %s", ErrNoModel, strings.Join(why, "\n- "))
 }
 
-// insteadOfDemo returns an error that says which model to use instead of the demo model.
-func (v *view) insteadOfDemo() error {
+// demoAlternative returns an error that says which model to use instead of the demo model.
+func (v *view) demoAlternative() error {
 	if ids := v.ids(); len(ids) > 0 {
 		return errors.New("choose another, such as " + v.cfg.SpelledModel(ids[0]))
 	}

@@ -133,12 +133,12 @@ func (v *view) isListed(id string) (known, certain bool) {
 		return true, true // the demo provider
 	}
 	list := v.modelsOf(name, p)
-	return slices.Contains(list, model), v.listsCertainly(name, p)
+	return slices.Contains(list, model), v.hasCompleteList(name, p)
 }
 
-// listsCertainly reports whether the list of a provider's models is complete: the provider returned
+// hasCompleteList reports whether the list of a provider's models is complete: the provider returned
 // it, or the provider is not asked and has a list.
-func (v *view) listsCertainly(name string, p provider) bool {
+func (v *view) hasCompleteList(name string, p provider) bool {
 	_, fetched := v.listedModels(name, p)
 	return fetched || !hasModelList(p.Provider) && len(v.modelsOf(name, p)) > 0
 }
@@ -160,10 +160,10 @@ func (v *view) resolve(name, current string) (Model, error) {
 	case full && provider == demoProvider && !known && (name != current || !v.configured() || v.demoIsDefault()): // the user named it, or it is the only model
 		return v.demo()
 	case full && provider == demoProvider && !known:
-		return Model{}, fmt.Errorf("the demo model answers only while nothing is configured; %w", v.insteadOfDemo())
+		return Model{}, fmt.Errorf("the demo model answers only while nothing is configured; %w", v.demoAlternative())
 	case full && known:
 	default:
-		of, err := v.providerListing(name, current)
+		listing, err := v.providerListing(name, current)
 		var unlisted *unlistedError
 		if errors.As(err, &unlisted) && full {
 			err = fmt.Errorf("the model %s cannot be used: there is no provider %s%s", given, provider, v.cfg.SimilarProvider(provider))
@@ -171,10 +171,10 @@ func (v *view) resolve(name, current string) (Model, error) {
 		if err != nil {
 			return Model{}, err
 		}
-		provider, model, p = of, name, v.all[of]
+		provider, model, p = listing, name, v.all[listing]
 	}
 	if !usable(p.Provider) {
-		return Model{}, fmt.Errorf("the model %s cannot be used: provider %s needs %s", given, v.cfg.Spelled(provider), v.missing(provider, p))
+		return Model{}, fmt.Errorf("the model %s cannot be used: provider %s needs %s", given, v.cfg.Spelled(provider), v.missingText(provider, p))
 	}
 	client, err := v.client(provider, p)
 	if err != nil {
@@ -213,7 +213,7 @@ func (v *view) providerListing(name, current string) (string, error) {
 	}
 	currentProvider, _, _ := strings.Cut(current, "/")
 	ofDefault, _, _ := strings.Cut(v.defaultID(), "/")
-	if p, ok := v.all[currentProvider]; ok && usable(p.Provider) && (slices.Contains(listing, currentProvider) || !v.listsCertainly(currentProvider, p)) {
+	if p, ok := v.all[currentProvider]; ok && usable(p.Provider) && (slices.Contains(listing, currentProvider) || !v.hasCompleteList(currentProvider, p)) {
 		return currentProvider, nil
 	}
 	if slices.Contains(listing, ofDefault) {
@@ -241,7 +241,8 @@ func (v *view) providerListing(name, current string) (string, error) {
 	return "", fmt.Errorf("several providers have a model %s; name it as provider/model: %s", name, strings.Join(full, ", "))
 }
 
-func (v *view) missing(name string, p provider) string {
+// missingText returns what a provider needs before its models can be used.
+func (v *view) missingText(name string, p provider) string {
 	switch {
 	case p.API == "":
 		text := "an api (one of " + wireFormats() + "): set " + v.keyPath(name, "api")
@@ -307,7 +308,7 @@ func (m *Models) demo() (Model, error) {
 	}
 	free := 0.0
 	return Model{
-		ID: DemoModel, Spelled: DemoModel, Name: "offline", Client: m.opts.Record(m.recorded(player), DemoModel),
+		ID: DemoModel, Spelled: DemoModel, Name: "offline", Client: m.opts.Record(m.withRecording(player), DemoModel),
 		Cost: config.Cost{Input: &free, Output: &free},
 	}, nil
 }

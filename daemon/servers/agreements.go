@@ -43,8 +43,7 @@ func newAgreements(o Options) *agreements {
 	}
 }
 
-// record changes the record of a server. If that fails, the log contains what, a description of the
-// change.
+// record changes the record of a server. what describes the change in the log if it fails.
 func (a *agreements) record(name, what string, change func(*consent.Server)) {
 	if err := a.store.Change(a.key(name), change); err != nil {
 		a.opts.Log.Warn("cannot record "+what, "server", name, "err", err)
@@ -58,7 +57,7 @@ func (a *agreements) forget(name, key string) {
 	}
 }
 
-// addPending keeps a start until the user agrees to it; takePending removes and returns it.
+// addPending keeps a start until the user agrees to it.
 func (a *agreements) addPending(name string, h pendingLaunch) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -73,7 +72,9 @@ func (a *agreements) isPending(name string) bool {
 	return pending
 }
 
-func (a *agreements) takePending(name string) (h pendingLaunch, renewing, ok bool) {
+// takePending removes and returns the pending start of a server. editing is true while eca edits the
+// server for the user.
+func (a *agreements) takePending(name string) (h pendingLaunch, editing, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	h, ok = a.pendingLaunches[name]
@@ -129,18 +130,18 @@ func (a *agreements) checkLaunch(name string, s config.MCPServer) error {
 		return nil
 	}
 	now := launchOf(s)
-	_, renewing, _ := a.takePending(name)
+	_, editing, _ := a.takePending(name)
 	known, err := a.store.Get(a.key(name))
 	if err != nil {
 		return err
 	}
-	if known.Launch != nil && !renewing {
+	if known.Launch != nil && !editing {
 		difference := known.Launch.Difference(now, a.opts.Presentable)
 		if difference == "" {
 			return nil
 		}
 		a.addPending(name, pendingLaunch{now, difference})
-		return fmt.Errorf("it is to be started in another way than when you agreed to it: %s. To agree, start it in the editor, or run: eca mcp allow %s", difference, visible.Argument(name))
+		return fmt.Errorf("how it is started has changed since you agreed to it: %s. To agree, start it in the editor, or run: eca mcp allow %s", difference, visible.Argument(name))
 	}
 	a.agreeToLaunch(name, now)
 	return nil
@@ -181,11 +182,11 @@ func (a *agreements) saveVersion(name string, s config.MCPServer, version string
 	a.record(name, "which version of the protocol an MCP server speaks", func(s *consent.Server) { s.Spoken = now })
 }
 
-// whileRenewing runs an edit that the user requested through eca: with it, the user also agrees to
-// the new launch of the server.
-func (a *agreements) whileRenewing(name string, edit func() error) error {
-	a.countRenewals(name, 1)
-	defer a.countRenewals(name, -1)
+// editWithAgreement runs an edit that the user requested through eca. The user thereby agrees to how
+// the server is started after the edit.
+func (a *agreements) editWithAgreement(name string, edit func() error) error {
+	a.countEdits(name, 1)
+	defer a.countEdits(name, -1)
 	err := edit()
 	if s, ok := a.opts.Config().MCPServers[name]; ok && err == nil && a.recordsLaunch(name) {
 		a.agreeToLaunch(name, launchOf(s))
@@ -193,7 +194,7 @@ func (a *agreements) whileRenewing(name string, edit func() error) error {
 	return err
 }
 
-func (a *agreements) countRenewals(name string, by int) {
+func (a *agreements) countEdits(name string, by int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.edits[name] += by; a.edits[name] == 0 {
@@ -223,11 +224,11 @@ func (sv *Servers) AllowMCPServer(name string) {
 	}
 }
 
-// maxKept limits the recorded part of a description, in bytes.
-const maxKept = 2 << 10
+// maxDescription limits the recorded part of a description, in bytes.
+const maxDescription = 2 << 10
 
 func recordOf(t mcp.Described) consent.Tool {
-	return consent.Tool{Sum: consent.Sum(t.Description, string(t.Schema)), Description: shorten.Bytes(t.Description, maxKept)}
+	return consent.Tool{Sum: consent.Sum(t.Description, string(t.Schema)), Description: shorten.Bytes(t.Description, maxDescription)}
 }
 
 // changedTools implements mcp.Deps.Agreed.
@@ -241,21 +242,21 @@ func (a *agreements) changedTools(server string, list []mcp.Described) map[strin
 		}
 		return changed
 	}
-	fresh := map[string]consent.Tool{}
+	newTools := map[string]consent.Tool{}
 	for _, t := range list {
-		pin := recordOf(t)
-		switch before, seen := known.Tools[t.Name]; {
-		case !seen:
-			fresh[t.Name] = pin
-		case before.Sum != pin.Sum:
+		now := recordOf(t)
+		switch before, recorded := known.Tools[t.Name]; {
+		case !recorded:
+			newTools[t.Name] = now
+		case before.Sum != now.Sum:
 			changed[t.Name] = mcp.AgreedTool{Description: before.Description}
 		}
 	}
-	if len(fresh) > 0 {
+	if len(newTools) > 0 {
 		a.record(server, "what the tools of an MCP server say", func(s *consent.Server) {
-			for name, pin := range fresh {
-				if _, seen := s.Tools[name]; !seen {
-					s.Tools[name] = pin
+			for name, tool := range newTools {
+				if _, recorded := s.Tools[name]; !recorded {
+					s.Tools[name] = tool
 				}
 			}
 		})
@@ -269,10 +270,10 @@ func (a *agreements) agreeToTool(server string, t mcp.Described) {
 
 // wasAsked reports whether the user has already been asked about a change, and records that they
 // have.
-func (a *agreements) wasAsked(mark string) bool {
+func (a *agreements) wasAsked(changeHash string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	before := a.asked[mark]
-	a.asked[mark] = true
+	before := a.asked[changeHash]
+	a.asked[changeHash] = true
 	return before
 }

@@ -22,7 +22,7 @@ func (sv *Servers) changedServers() map[string]string {
 	out := map[string]string{}
 	sv.agreements.mu.Lock()
 	for name, h := range sv.agreements.pendingLaunches {
-		out[name] = "It is to be started in another way: " + h.difference + "."
+		out[name] = "How it is started has changed: " + h.difference + "."
 	}
 	sv.agreements.mu.Unlock()
 	for _, status := range sv.manager.Statuses() {
@@ -65,8 +65,7 @@ const agreeLabel = "Allow it"
 func (sv *Servers) AskChanged(ctx context.Context, chatID string, questions ask.Client) {
 	changes := sv.changedServers()
 	for _, name := range slices.Sorted(maps.Keys(changes)) {
-		mark := consent.Sum(name, changes[name])
-		if sv.agreements.wasAsked(mark) {
+		if sv.agreements.wasAsked(consent.Sum(name, changes[name])) {
 			continue
 		}
 		answer, err := questions.Ask(ctx, ask.Question{

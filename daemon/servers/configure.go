@@ -29,7 +29,7 @@ func (sv *Servers) AddMCPServer(name string, s config.MCPServer, inWorkspace boo
 	if file, err = sv.fileFor(inWorkspace, root); err != nil {
 		return "", err
 	}
-	return file, sv.agreements.whileRenewing(name, func() error { return sv.opts.Edits.Edit(file, config.Set(s, "mcpServers", name)) })
+	return file, sv.agreements.editWithAgreement(name, func() error { return sv.opts.Edits.Edit(file, config.Set(s, "mcpServers", name)) })
 }
 
 // fileFor returns the file for a new server.
@@ -60,7 +60,7 @@ func (sv *Servers) UpdateMCPServer(name string, s config.MCPServer, args *[]stri
 			return err
 		}
 	}
-	return sv.agreements.whileRenewing(name, func() error { return sv.updateMCPServer(name, s, args) })
+	return sv.agreements.editWithAgreement(name, func() error { return sv.updateMCPServer(name, s, args) })
 }
 
 func (sv *Servers) updateMCPServer(name string, s config.MCPServer, args *[]string) error {
@@ -138,7 +138,7 @@ func (sv *Servers) RemoveMCPServer(name string) error {
 	}
 	sv.mu.Lock()
 	defer sv.mu.Unlock()
-	delete(sv.launched, name)
+	delete(sv.lastAccounts, name)
 	return nil
 }
 

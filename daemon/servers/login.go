@@ -33,24 +33,24 @@ func accountServer(name string, s config.MCPServer, folders []string) login.Serv
 	}
 }
 
-// launchedAccount returns the login account that a server's last start used; ok is false if the
+// lastAccount returns the login account that a server's last start used; ok is false if the
 // server has not been started.
-func (sv *Servers) launchedAccount(name string) (a *login.Account, ok bool) {
+func (sv *Servers) lastAccount(name string) (a *login.Account, ok bool) {
 	sv.mu.Lock()
 	defer sv.mu.Unlock()
-	a, ok = sv.launched[name]
+	a, ok = sv.lastAccounts[name]
 	return a, ok
 }
 
-func (sv *Servers) setLaunched(name string, a *login.Account) {
+func (sv *Servers) setLastAccount(name string, a *login.Account) {
 	sv.mu.Lock()
 	defer sv.mu.Unlock()
-	sv.launched[name] = a
+	sv.lastAccounts[name] = a
 }
 
 // MCPLogin reports whether there is a login to a configured server.
 func (sv *Servers) MCPLogin(name string) bool {
-	a, ok := sv.launchedAccount(name)
+	a, ok := sv.lastAccount(name)
 	if !ok {
 		a = sv.account(name, sv.opts.Config().MCPServers[name]) // with unresolved strings
 	}
@@ -111,7 +111,7 @@ func (sv *Servers) login(ctx context.Context, name string, notify func(kind, tex
 	if status.State != mcp.NeedsLogin {
 		return false, nil
 	}
-	account, _ := sv.launchedAccount(name)
+	account, _ := sv.lastAccount(name)
 	if account == nil {
 		return false, errors.New("it does not accept the token in its headers (Authorization); remove the token, so that eca can log in")
 	}
@@ -150,7 +150,7 @@ func (sv *Servers) LogoutMCPServer(name string) error {
 
 // forgetLogin deletes a login, and revokes it in the background.
 func (sv *Servers) forgetLogin(name string, s config.MCPServer) (existed bool, err error) {
-	a, _ := sv.launchedAccount(name)
+	a, _ := sv.lastAccount(name)
 	if a == nil {
 		a = sv.accounts.Of(accountServer(name, s, sv.roots()))
 	}
@@ -168,7 +168,7 @@ func (sv *Servers) retryLogins() {
 		if status.State != mcp.NeedsLogin || sv.logins.Find(status.Name) != nil {
 			continue
 		}
-		if a, _ := sv.launchedAccount(status.Name); a != nil && a.Usable() {
+		if a, _ := sv.lastAccount(status.Name); a != nil && a.Usable() {
 			sv.manager.Start(status.Name)
 		}
 	}

@@ -56,8 +56,9 @@ type Options struct {
 	Environ     func(context.Context) []string // variables that commands get in addition to eca's own environment
 	Clean       func(string) string            // removes credentials from what the model reads
 	Presentable func(string) string            // the same for texts about servers that users read
+	// Sample answers a server's request for a completion (MCP sampling).
 	Sample      func(ctx context.Context, chatID, model string, r llm.Request) (mcp.Sampled, error)
-	Launched    func(server string, credentials []string) // called before each start, with the credentials that the server gets
+	BeforeStart func(server string, credentials []string) // called before each start, with the credentials that the server gets
 	Changed     func()
 	OpenURL     func(ctx context.Context, url string) error
 	Network     *netclient.Network
@@ -84,13 +85,13 @@ type Servers struct {
 	logins     *pending.Attempts // pending logins
 	accounts   *login.Logins     // stored logins
 
-	mu       sync.Mutex                // guards launched
-	launched map[string]*login.Account // by the server's name, as of its last start
+	mu           sync.Mutex                // guards lastAccounts
+	lastAccounts map[string]*login.Account // by the server's name, as of its last start
 }
 
 // New returns Servers without running servers. EndServerLogins and CloseMCPServers must be called.
 func New(o Options) *Servers {
-	sv := &Servers{opts: o, logins: pending.New(), launched: map[string]*login.Account{}}
+	sv := &Servers{opts: o, logins: pending.New(), lastAccounts: map[string]*login.Account{}}
 	sv.agreements = newAgreements(o)
 	sv.accounts = login.New(login.Deps{
 		Store: o.Credentials, Now: o.Now, Log: o.Log,
@@ -218,8 +219,8 @@ func (sv *Servers) launch(ctx context.Context, name string, s config.MCPServer) 
 	if account != nil {
 		l.Login = account
 	}
-	sv.setLaunched(name, account)
-	sv.opts.Launched(name, credentials)
+	sv.setLastAccount(name, account)
+	sv.opts.BeforeStart(name, credentials)
 	known := redact.Credentials(append(secrets, credentials...)...)
 	l.Clean = func(text string) string { return sv.opts.Clean(known.String(text)) }
 	if failed == nil && l.URL != "" {
@@ -249,9 +250,8 @@ func (sv *Servers) StartMCPServers(ctx context.Context) {
 	sv.manager.Settled(ctx)
 }
 
-// StartMCPServer starts a server, even a disabled one.
-//
-// If the server's start was waiting for the user's consent, this call is that consent.
+// StartMCPServer starts a server, even a disabled one. If the start was waiting for the user's consent,
+// this call is the consent.
 func (sv *Servers) StartMCPServer(name string) {
 	sv.agreements.agreeToPending(name)
 	sv.manager.Start(name)

@@ -23,16 +23,16 @@ import (
 
 // StateDir returns the folder for chats and other lasting data.
 func StateDir(getenv func(string) string) string {
-	return home(getenv, "XDG_STATE_HOME", ".local/state")
+	return xdgFolder(getenv, "XDG_STATE_HOME", ".local/state")
 }
 
 // CacheDir returns the folder for data that can be recreated.
 func CacheDir(getenv func(string) string) string {
-	return home(getenv, "XDG_CACHE_HOME", ".cache")
+	return xdgFolder(getenv, "XDG_CACHE_HOME", ".cache")
 }
 
-// home returns eca's folder below an XDG base directory.
-func home(getenv func(string) string, xdg, fallback string) string {
+// xdgFolder returns eca's folder below an XDG base directory.
+func xdgFolder(getenv func(string) string, xdg, fallback string) string {
 	if x := getenv(xdg); x != "" {
 		return filepath.Join(x, "eca")
 	}
@@ -51,9 +51,9 @@ func Variants(cfg *config.Loaded) *catalog.Variants {
 	return rules
 }
 
-// KeepLogins makes stores use the place for logins that the configuration selects, and adds
+// UseLoginStore makes stores keep logins where the configuration selects, and adds
 // mistakes in it, and in stored logins, to the problems.
-func KeepLogins(cfg *config.Loaded, stores ...*auth.Store) {
+func UseLoginStore(cfg *config.Loaded, stores ...*auth.Store) {
 	switch place := auth.Place(cfg.Auth.Store); place {
 	case "", auth.Auto, auth.InKeychain, auth.InFile:
 		for _, s := range stores {
@@ -65,13 +65,13 @@ func KeepLogins(cfg *config.Loaded, stores ...*auth.Store) {
 	}
 	for _, store := range stores {
 		if _, err := store.All(); err != nil {
-			cfg.Problems = append(cfg.Problems, Damaged(store.Path(), err))
+			cfg.Problems = append(cfg.Problems, DamagedFile(store.Path(), err))
 		}
 	}
 }
 
-// Damaged returns a problem for a file of the state directory that cannot be used.
-func Damaged(path string, err error) config.Problem {
+// DamagedFile returns a problem for a file of the state directory that cannot be used.
+func DamagedFile(path string, err error) config.Problem {
 	out := config.Problem{Origin: config.Origin{Source: path}, Cause: err.Error()}
 	var reasoned interface{ Reason() string } // a reason that does not repeat the file name
 	if errors.As(err, &reasoned) {

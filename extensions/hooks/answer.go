@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// answers reports whether the output of a script looks like an answer to the event: JSON, or text that
-// contains JSON or a value for a key of the answer, such as a denial after a line of a log. If eca cannot read such
-// an output, the hook has failed. Other text is only shown.
-func (h hook) answers(stdout string) bool {
+// looksLikeAnswer reports whether the output of a script looks like an answer to the event: JSON, or
+// text that contains JSON or a value for a key of the answer, such as a denial after a line of a log.
+// If eca cannot read such an output, the hook has failed. Other text is only shown.
+func (h hook) looksLikeAnswer(stdout string) bool {
 	if strings.HasPrefix(stdout, "{") {
 		return true
 	}
@@ -32,7 +32,7 @@ func (h hook) answers(stdout string) bool {
 	}
 	for line := range strings.Lines(stdout) {
 		line = strings.TrimSpace(line)
-		if _, ok := parse(line); ok || h.event == PreToolCall && decision(line) {
+		if _, ok := parse(line); ok || h.event == PreToolCall && isRefusal(line) {
 			return true
 		}
 	}
@@ -44,7 +44,7 @@ func (h hook) mayDeny(stdout string) bool {
 	if o, ok := parse(stdout); ok {
 		return len(o.problems) > 0 || strictness(o.Approval) >= strictness("ask")
 	}
-	return h.answers(stdout)
+	return h.looksLikeAnswer(stdout)
 }
 
 // answerKeys returns the keys whose appearance in a text means that the script answers an event; none
@@ -68,8 +68,8 @@ func answerKeys(e Event) []string {
 	return nil
 }
 
-// decision reports whether a line is only a word that forbids or questions a call.
-func decision(line string) bool {
+// isRefusal reports whether a line is only a word that forbids or questions a call.
+func isRefusal(line string) bool {
 	switch strings.ToLower(strings.Trim(line, "'\"`.! ")) {
 	case "ask", "block", "blocked", "cancel", "deny", "denied", "forbid", "forbidden", "refuse", "refused", "reject", "rejected":
 		return true

@@ -74,9 +74,9 @@ func claudeName(t Tool) string {
 	return t.Name
 }
 
-// renamed renames arguments from eca's names to Claude Code's, or the other way round if back is
+// renameArguments renames arguments from eca's names to Claude Code's, or the other way round if back is
 // true.
-func renamed(t Tool, args map[string]json.RawMessage, back bool) map[string]json.RawMessage {
+func renameArguments(t Tool, args map[string]json.RawMessage, back bool) map[string]json.RawMessage {
 	out := maps.Clone(args)
 	if t.Server != tools.Native {
 		return out
@@ -257,7 +257,7 @@ func claudeFields(fields map[string]any, c Call) {
 	case PreToolCall, PostToolCall:
 		var args map[string]json.RawMessage
 		_ = json.Unmarshal(c.Tool.Arguments, &args)
-		fields["tool_name"], fields["tool_input"], fields["tool_use_id"] = claudeName(*c.Tool), renamed(*c.Tool, args, false), c.Tool.CallID
+		fields["tool_name"], fields["tool_input"], fields["tool_use_id"] = claudeName(*c.Tool), renameArguments(*c.Tool, args, false), c.Tool.CallID
 	case PreCompact:
 		fields["trigger"] = c.Trigger
 	case ChatStart:
@@ -279,9 +279,9 @@ type claudeOutput struct {
 	} `json:"hookSpecificOutput"`
 }
 
-// claude parses the output of a script for Claude Code. blocked means that the script blocks the
-// action for the given reason, as exit code 2 does.
-func (c Call) claude(text string) (o output, reason string, blocked bool) {
+// parseClaudeOutput parses the output of a script for Claude Code. blocked means that the script
+// blocks the action for the given reason, as exit code 2 does.
+func (c Call) parseClaudeOutput(text string) (o output, reason string, blocked bool) {
 	o, ok := parse(text, "decision", "reason", "hookSpecificOutput")
 	if !ok {
 		if c.Event == PreRequest || c.Event == ChatStart || c.Event == SubagentStart {
@@ -289,8 +289,8 @@ func (c Call) claude(text string) (o output, reason string, blocked bool) {
 		}
 		return o, "", false
 	}
-	var said claudeOutput
-	if err := json.Unmarshal([]byte(text), &said); err != nil {
+	var printed claudeOutput
+	if err := json.Unmarshal([]byte(text), &printed); err != nil {
 		o.problems = append(o.problems, fmt.Sprintf("it does not have the form of Claude Code's hooks: %v", err))
 		return o, "", false
 	}
@@ -298,14 +298,14 @@ func (c Call) claude(text string) (o output, reason string, blocked bool) {
 		Fields map[string]json.RawMessage `json:"hookSpecificOutput"`
 	}
 	_ = json.Unmarshal([]byte(text), &specific) // the output has been decoded before
-	o.unknown(specific.Fields, []string{"hookEventName", "permissionDecision", "permissionDecisionReason", "additionalContext", "updatedInput"})
-	o.AdditionalContext = said.Specific.Context
+	o.checkKeys(specific.Fields, []string{"hookEventName", "permissionDecision", "permissionDecisionReason", "additionalContext", "updatedInput"})
+	o.AdditionalContext = printed.Specific.Context
 	switch c.Event {
 	case PreToolCall:
-		o.Approval = said.Specific.Decision
-		why := said.Specific.Reason
+		o.Approval = printed.Specific.Decision
+		why := printed.Specific.Reason
 		if o.Approval == "" {
-			o.Approval, why = map[string]string{"block": "deny", "approve": "allow"}[said.Decision], said.Reason
+			o.Approval, why = map[string]string{"block": "deny", "approve": "allow"}[printed.Decision], printed.Reason
 		}
 		if strictness(o.Approval) == 0 && o.Approval != "" {
 			o.problems = append(o.problems, fmt.Sprintf("permissionDecision is %q; it must be allow, ask or deny. It is ignored", o.Approval))
@@ -314,15 +314,15 @@ func (c Call) claude(text string) (o output, reason string, blocked bool) {
 		if o.Approval == "deny" {
 			o.AdditionalContext = join(why, o.AdditionalContext)
 		}
-		if said.Specific.Updated != nil {
-			o.UpdatedInput = renamed(*c.Tool, said.Specific.Updated, true)
+		if printed.Specific.Updated != nil {
+			o.UpdatedInput = renameArguments(*c.Tool, printed.Specific.Updated, true)
 		}
 	case PostToolCall:
-		if said.Decision == "block" {
-			o.AdditionalContext = join(said.Reason, o.AdditionalContext)
+		if printed.Decision == "block" {
+			o.AdditionalContext = join(printed.Reason, o.AdditionalContext)
 		}
 	default:
-		return o, said.Reason, said.Decision == "block"
+		return o, printed.Reason, printed.Decision == "block"
 	}
 	return o, "", false
 }

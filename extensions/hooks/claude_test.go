@@ -54,7 +54,7 @@ func TestReadClaude(t *testing.T) {
 }
 
 // Input and output of scripts are translated in both directions.
-func TestClaudeWords(t *testing.T) {
+func TestClaudeInputAndOutput(t *testing.T) {
 	tool := func(server, name, args string) *Tool {
 		return &Tool{CallID: "1", Server: server, Name: name, Arguments: json.RawMessage(args)}
 	}
@@ -91,7 +91,7 @@ func TestClaudeWords(t *testing.T) {
 		{PostRequest, `{"continue": false, "stopReason": "enough"}`, output{Stop: true, StopReason: "enough"}, ""},
 	} {
 		call := Call{Event: c.event, Tool: tool("eca", "edit_file", "{}")}
-		got, reason, blocked := call.claude(c.said)
+		got, reason, blocked := call.parseClaudeOutput(c.said)
 		if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(output{})); diff != "" || reason != c.block && blocked || blocked != (c.block != "") {
 			t.Errorf("%s %s: %q %v %s", c.event, c.said, reason, blocked, diff)
 		}
@@ -99,7 +99,7 @@ func TestClaudeWords(t *testing.T) {
 	for _, said := range []string{
 		`{"hookSpecificOutput": {"permissionDecision": "maybe"}}`, `{"hookSpecificOutput": {"permisionDecision": "deny"}}`, `{"decisionn": "block"}`,
 	} {
-		if got, _, _ := edit.claude(said); got.Approval != "" || len(got.problems) != 1 {
+		if got, _, _ := edit.parseClaudeOutput(said); got.Approval != "" || len(got.problems) != 1 {
 			t.Errorf("%s: %+v", said, got)
 		}
 	}
@@ -121,7 +121,7 @@ func FuzzClaudeSettings(f *testing.F) {
 }
 
 // If a file of settings is empty or cut, as while it is saved, its earlier hooks stay in effect.
-func TestClaudeSettingsAreBeingSaved(t *testing.T) {
+func TestIncompleteClaudeSettings(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "settings.json")
 	write := func(text string) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

@@ -37,7 +37,7 @@ func (s *Set) run(ctx context.Context, a action, root string, input []byte) scri
 	defer cancel()
 	exit, err := s.opts.Children.Run(limited, proc.Spec{
 		Path: path, Args: args, Dir: root, Env: []string{"ECA_EXECUTABLE=" + s.opts.Executable, "CLAUDE_PROJECT_DIR=" + root},
-		Stdin: bytes.NewReader(input), Stdout: &stdout, Stderr: &stderr, Sandbox: a.bound,
+		Stdin: bytes.NewReader(input), Stdout: &stdout, Stderr: &stderr, Sandbox: a.policy,
 	})
 	r := scriptRun{status: exit.Code, stdout: text(&stdout), stderr: text(&stderr), complete: !stdout.Cut, ran: err == nil}
 	switch problem := problemOf(exit, a.limit); {

@@ -59,7 +59,6 @@ func Events() []Event {
 	}
 }
 
-// eventNames lists the names of all events.
 func eventNames() []string {
 	var names []string
 	for _, e := range Events() {
@@ -156,9 +155,9 @@ type hook struct {
 // action is one script of a hook.
 type action struct {
 	config.HookAction
-	name  string
-	limit time.Duration
-	bound sandbox.Policy
+	name   string
+	limit  time.Duration
+	policy sandbox.Policy
 }
 
 // defaultLimit is the time limit of an action without its own.
@@ -178,7 +177,7 @@ func New(defs []Definition, opts Options) (*Set, []Problem) {
 		}
 		for i := range h.actions {
 			if opts.Sandbox != nil {
-				h.actions[i].bound = opts.Sandbox(d)
+				h.actions[i].policy = opts.Sandbox(d)
 			}
 		}
 		if len(h.actions) > 0 {
@@ -235,7 +234,6 @@ func compile(d Definition) (h hook, wrong []Problem) {
 	return h, wrong
 }
 
-// compileMatcher compiles the matcher of a definition.
 func (d Definition) compileMatcher(e Event) (matcher, error) {
 	text, isText := d.Matcher.(string)
 	if !d.Claude || !isText || text == "" {

@@ -180,7 +180,7 @@ func FuzzOutput(f *testing.F) {
 			t.Fatalf("%q: %v", s, ok)
 		}
 		for _, e := range Events() {
-			kept := o.only(e)
+			kept := o.fieldsFor(e)
 			_ = kept.effects()
 			out, call := Outcome{}, Call{Event: e, Fields: map[string]any{}, Tool: &Tool{Arguments: json.RawMessage(`{"a":0}`)}}
 			out.apply(&call, "h", kept)
@@ -221,7 +221,7 @@ func TestMisspelledEvent(t *testing.T) {
 }
 
 // Output that looks like an answer must be one; other text is only shown.
-func TestAnswers(t *testing.T) {
+func TestLooksLikeAnswer(t *testing.T) {
 	for stdout, want := range map[string]string{
 		"": "", "checked 12 files": "", "[guard] fine": "", "12": "", "null": "", "do not block the door": "",
 		`{"a": 1`: "all", "log\n{\"a\": 1}": "affected", `"deny"`: "affected", "[1]": "affected", "false": "affected",
@@ -231,13 +231,13 @@ func TestAnswers(t *testing.T) {
 		for _, e := range Events() {
 			affected := !slices.Contains([]Event{SessionStart, SessionEnd, ChatEnd, ChatStatusChanged}, e)
 			expected := want == "all" || want == "affected" && affected || want == string(e) || want == "postRequest" && e == SubagentPostRequest
-			if got := (hook{event: e}).answers(stdout); got != expected {
+			if got := (hook{event: e}).looksLikeAnswer(stdout); got != expected {
 				t.Errorf("%s: %q: %v", e, stdout, got)
 			}
 		}
 	}
 	claude := hook{event: PreRequest, Definition: Definition{Claude: true}}
-	if claude.answers("additionalContext") || !claude.answers(`{"decision":`) {
+	if claude.looksLikeAnswer("additionalContext") || !claude.looksLikeAnswer(`{"decision":`) {
 		t.Error("the plain text of Claude Code's hooks is for the model, broken JSON is not")
 	}
 }

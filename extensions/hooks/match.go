@@ -140,13 +140,13 @@ func (m matcher) matches(c Call) bool {
 	switch {
 	case m.claude != nil:
 		subject := claudeSubject(c)
-		return subject == "" || fits(m.claude, subject)
+		return subject == "" || matchesRegexp(m.claude, subject)
 	case m.trigger != "":
 		return m.trigger == c.Trigger
 	case c.Tool == nil:
 		return true
 	case m.name != nil:
-		return fits(m.name, c.Tool.Server+"__"+c.Tool.Name)
+		return matchesRegexp(m.name, c.Tool.Server+"__"+c.Tool.Name)
 	case m.selectors == nil:
 		return true
 	}
@@ -172,16 +172,16 @@ func (s selector) matchesArguments(args map[string]json.RawMessage) bool {
 		if json.Unmarshal(raw, &text) != nil {
 			text = string(bytes.TrimSpace(raw))
 		}
-		if !slices.ContainsFunc(patterns, func(re *regexp2.Regexp) bool { return fits(re, text) }) {
+		if !slices.ContainsFunc(patterns, func(re *regexp2.Regexp) bool { return matchesRegexp(re, text) }) {
 			return false
 		}
 	}
 	return true
 }
 
-// fits treats a pattern that times out as a match, since the hook may have to prevent something. A dot
-// matches no line break, so a text with line breaks also matches with spaces instead.
-func fits(re *regexp2.Regexp, s string) bool {
+// matchesRegexp treats a pattern that times out as a match, since the hook may have to prevent
+// something. A dot matches no line break, so a text with line breaks also matches with spaces instead.
+func matchesRegexp(re *regexp2.Regexp, s string) bool {
 	ok, err := re.MatchString(s)
-	return ok || err != nil || strings.Contains(s, "\n") && fits(re, strings.ReplaceAll(s, "\n", " "))
+	return ok || err != nil || strings.Contains(s, "\n") && matchesRegexp(re, strings.ReplaceAll(s, "\n", " "))
 }

@@ -24,8 +24,8 @@ type output struct {
 	problems []string
 	// notes describes other keys that eca does not know.
 	notes []string
-	// hides means that an unknown key was probably meant to change the result of a tool.
-	hides bool
+	// changesResult means that an unknown key was probably meant to change the result of a tool.
+	changesResult bool
 }
 
 // outputKey is a key of the JSON output.
@@ -41,11 +41,11 @@ func parse(text string, foreign ...string) (o output, ok bool) {
 	if json.Unmarshal([]byte(text), &fields) != nil || fields == nil {
 		return output{}, false
 	}
-	goOn := true
+	continues := true
 	keys := []outputKey{
 		{"systemMessage", "a string", &o.SystemMessage},
 		{"suppressOutput", "true or false", &o.SuppressOutput},
-		{"continue", "true or false", &goOn},
+		{"continue", "true or false", &continues},
 		{"stopReason", "a string", &o.StopReason},
 		{"additionalContext", "a string", &o.AdditionalContext},
 		{"replacedPrompt", "a string", &o.ReplacedPrompt},
@@ -65,18 +65,18 @@ func parse(text string, foreign ...string) (o output, ok bool) {
 			o.problems = append(o.problems, fmt.Sprintf("%s must be %s; it is ignored", f.name, f.form))
 		}
 	}
-	o.Stop = !goOn
+	o.Stop = !continues
 	if !slices.Contains([]string{"", "allow", "ask", "deny"}, o.Approval) {
 		o.problems = append(o.problems, fmt.Sprintf("approval is %q; it must be allow, ask or deny. It is ignored", o.Approval))
 		o.Approval = ""
 	}
-	o.unknown(fields, known)
+	o.checkKeys(fields, known)
 	return o, true
 }
 
-// only keeps the fields that an event supports.
-func (o output) only(e Event) output {
-	keep := output{Stop: o.Stop, problems: o.problems, notes: o.notes, hides: o.hides}
+// fieldsFor keeps the fields that an event supports.
+func (o output) fieldsFor(e Event) output {
+	keep := output{Stop: o.Stop, problems: o.problems, notes: o.notes, changesResult: o.changesResult}
 	switch e {
 	case SessionStart, SessionEnd, ChatEnd, ChatStatusChanged:
 		return keep // their output is not shown

@@ -23,19 +23,19 @@ const (
 // changed. If the script replaces results, or might do so, the result is withheld; otherwise it
 // passes. In both cases the user and the model are notified. The script's stderr may quote the result:
 // only the user sees it, and only if the result passes.
-func (s *Set) guardResult(h hook, a action, c *Call, out *Outcome, r scriptRun, said output, o Observer) {
-	if c.Event != PostToolCall || h.Claude && !said.hides { // hooks of Claude Code cannot replace a result
+func (s *Set) guardResult(h hook, a action, c *Call, out *Outcome, r scriptRun, answer output, o Observer) {
+	if c.Event != PostToolCall || h.Claude && !answer.changesResult { // hooks of Claude Code cannot replace a result
 		return
 	}
-	if said.ReplacedOutput != nil || r.status == interventionCode {
+	if answer.ReplacedOutput != nil || r.status == interventionCode {
 		s.replaced.Store(a.name, true)
 		return
 	}
 	if foundNothing(a, c.Roots[0], r) {
 		return
 	}
-	rewrites := said.hides || s.rewrites(a, c.Roots[0], r) || strings.Contains(r.stdout, replacesOutput)
-	cause := failure(r, said, rewrites || h.answers(r.stdout))
+	rewrites := answer.changesResult || s.rewrites(a, c.Roots[0], r) || strings.Contains(r.stdout, replacesOutput)
+	cause := failure(r, answer, rewrites || h.looksLikeAnswer(r.stdout))
 	if cause == "" {
 		return
 	}
@@ -81,9 +81,9 @@ func sentence(text string) string {
 	return forDisplay(strings.TrimSuffix(strings.Join(strings.Fields(text), " "), "."))
 }
 
-// failure describes how a script failed; empty if it did not. answers means that its output must be a
+// failure describes how a script failed; empty if it did not. mustBeJSON means that its output must be a
 // JSON object.
-func failure(r scriptRun, said output, answers bool) string {
+func failure(r scriptRun, answer output, mustBeJSON bool) string {
 	switch {
 	case r.problem != "":
 		return strings.TrimSuffix(r.problem, ".")
@@ -95,9 +95,9 @@ func failure(r scriptRun, said output, answers bool) string {
 		return fmt.Sprintf("exit code %d", r.status)
 	case !r.complete:
 		return "its output is too long to be used"
-	case len(said.problems) > 0:
-		return strings.TrimSuffix(strings.Join(said.problems, "; "), ".")
-	case !answers || strings.TrimSpace(r.stdout) == "":
+	case len(answer.problems) > 0:
+		return strings.TrimSuffix(strings.Join(answer.problems, "; "), ".")
+	case !mustBeJSON || strings.TrimSpace(r.stdout) == "":
 		return ""
 	}
 	if _, ok := parse(r.stdout); ok {

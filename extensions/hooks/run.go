@@ -108,11 +108,11 @@ func (s *Set) Run(ctx context.Context, c Call, o Observer) Outcome {
 		c.Tool = &tool
 	}
 	for _, h := range s.list[c.Event] {
-		if !h.wants(c) {
+		if !h.appliesTo(c) {
 			continue
 		}
 		for _, a := range h.actions {
-			s.action(ctx, h, a, &c, &out, o)
+			s.runAction(ctx, h, a, &c, &out, o)
 			if out.Stop != nil || ctx.Err() != nil {
 				return out
 			}
@@ -121,31 +121,31 @@ func (s *Set) Run(ctx context.Context, c Call, o Observer) Outcome {
 	return out
 }
 
-func (h hook) wants(c Call) bool {
+func (h hook) appliesTo(c Call) bool {
 	if c.Tool != nil && c.Tool.Failed && !h.RunOnError {
 		return false
 	}
 	return h.matcher.matches(c)
 }
 
-// action runs one script and adds its result to out and c, which the next script sees.
-func (s *Set) action(ctx context.Context, h hook, a action, c *Call, out *Outcome, o Observer) {
-	seen := Action{ID: s.opts.NewID(), Name: a.name, Type: a.Type}
+// runAction runs one script and adds its result to out and c, which the next script sees.
+func (s *Set) runAction(ctx context.Context, h hook, a action, c *Call, out *Outcome, o Observer) {
+	shown := Action{ID: s.opts.NewID(), Name: a.name, Type: a.Type}
 	if c.Tool != nil {
-		seen.CallID = c.Tool.CallID
+		shown.CallID = c.Tool.CallID
 	}
 	if o != nil && h.visible {
-		o.Started(seen)
+		o.Started(shown)
 	}
 	r := s.run(ctx, a, c.Roots[0], s.input(h, a, *c))
-	rep := Report{Status: r.status, Output: r.stdout, Error: join(r.problem, r.stderr)}
-	said, reason, blocked := output{}, "", false
+	report := Report{Status: r.status, Output: r.stdout, Error: join(r.problem, r.stderr)}
+	answer, reason, blocked := output{}, "", false
 	if h.Claude && r.status == 0 && r.complete {
-		said, reason, blocked = c.claude(r.stdout)
+		answer, reason, blocked = c.parseClaudeOutput(r.stdout)
 	}
 	switch {
 	case blocked:
-		rep.Output = reason
+		report.Output = reason
 		out.block(c, Blocked{Hook: a.name, Text: reason})
 	case r.status == interventionCode && h.Claude && c.Event == PostToolCall:
 		// For this event, the reason is added to the tool's result.
@@ -153,50 +153,50 @@ func (s *Set) action(ctx context.Context, h hook, a action, c *Call, out *Outcom
 	case r.status == interventionCode:
 		out.block(c, Blocked{Hook: a.name, Text: r.stderr})
 	case r.status == 0 && !r.complete:
-		rep.Error = join("its output is too long to be used", r.stderr)
+		report.Error = join("its output is too long to be used", r.stderr)
 	case r.status == 0:
-		parsed, ok := said, h.Claude
+		parsed, ok := answer, h.Claude
 		if !ok {
 			parsed, ok = parse(r.stdout)
 		}
 		if ok {
-			said = parsed.only(c.Event)
-			rep.Output, rep.Error = said.effects(), join(strings.Join(append(slices.Clone(said.problems), said.notes...), "\n"), r.stderr)
-			out.apply(c, a.name, said)
+			answer = parsed.fieldsFor(c.Event)
+			report.Output, report.Error = answer.effects(), join(strings.Join(append(slices.Clone(answer.problems), answer.notes...), "\n"), r.stderr)
+			out.apply(c, a.name, answer)
 		}
 	}
-	cause := failure(r, said, h.answers(r.stdout))
-	if rep.Failed = r.status != interventionCode && cause != "" && ctx.Err() == nil && !foundNothing(a, c.Roots[0], r); rep.Failed {
-		rep.Error = cmp.Or(rep.Error, cause)
-		out.guardCall(*c, a.name, rep.Error, r.status == 0 || h.mayDeny(r.stdout), o)
+	cause := failure(r, answer, h.looksLikeAnswer(r.stdout))
+	if report.Failed = r.status != interventionCode && cause != "" && ctx.Err() == nil && !foundNothing(a, c.Roots[0], r); report.Failed {
+		report.Error = cmp.Or(report.Error, cause)
+		out.guardCall(*c, a.name, report.Error, r.status == 0 || h.mayDeny(r.stdout), o)
 	}
-	s.guardResult(h, a, c, out, r, said, o)
+	s.guardResult(h, a, c, out, r, answer, o)
 	level := slog.LevelWarn
 	if o == nil { // the failure is not shown elsewhere
 		level = slog.LevelError
 	}
 	switch {
-	case rep.Failed:
-		s.opts.Log.Log(ctx, level, "hook failed", "hook", a.name, "event", c.Event, "status", r.status, "err", forDisplay(rep.Error))
+	case report.Failed:
+		s.opts.Log.Log(ctx, level, "hook failed", "hook", a.name, "event", c.Event, "status", r.status, "err", forDisplay(report.Error))
 	case o == nil && ctx.Err() != nil:
 		s.opts.Log.Error("hook was stopped because eca is shutting down", "hook", a.name, "event", c.Event)
 	}
 	if o == nil {
 		return
 	}
-	hiddenFailure := !h.visible && rep.Failed && c.Event != PostToolCall // guardResult has already reported that case
+	hiddenFailure := !h.visible && report.Failed && c.Event != PostToolCall // guardResult has already reported that case
 	if hiddenFailure {
-		o.Started(seen)
+		o.Started(shown)
 	}
 	if h.visible || hiddenFailure {
-		if said.SuppressOutput && !rep.Failed {
-			rep.Output, rep.Error = "", ""
+		if answer.SuppressOutput && !report.Failed {
+			report.Output, report.Error = "", ""
 		}
-		rep.Output, rep.Error = forDisplay(rep.Output), forDisplay(rep.Error)
-		o.Finished(seen, rep)
+		report.Output, report.Error = forDisplay(report.Output), forDisplay(report.Error)
+		o.Finished(shown, report)
 	}
-	if said.SystemMessage != "" {
-		o.Said("Hook '" + a.name + "': " + forDisplay(said.SystemMessage))
+	if answer.SystemMessage != "" {
+		o.Said("Hook '" + a.name + "': " + forDisplay(answer.SystemMessage))
 	}
 }
 

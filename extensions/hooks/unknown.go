@@ -10,23 +10,23 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/suggest"
 )
 
-// unknown examines the keys of an object that a script printed. A key that resembles a known one,
+// checkKeys examines the keys of an object that a script printed. A key that resembles a known one,
 // or that restricts calls in other programs, is a problem: if eca only ignored it, a call would run
 // or a result would pass although the script forbids it. Any other key is a note.
-func (o *output) unknown(fields map[string]json.RawMessage, known []string) {
+func (o *output) checkKeys(fields map[string]json.RawMessage, known []string) {
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if slices.Contains(known, name) {
 			continue
 		}
 		text := "it printed the unknown key " + forDisplay(name)
 		meant, instead := suggest.Nearest(name, known), foreignKeys()[name]
-		hides := meant == replacesOutput || instead == replacesOutput
+		changesResult := meant == replacesOutput || instead == replacesOutput
 		if meant != "" || instead != "" {
 			o.problems = append(o.problems, text+suggestion(meant, instead))
 		} else {
 			o.notes = append(o.notes, text+", which has no effect")
 		}
-		o.hides = o.hides || hides
+		o.changesResult = o.changesResult || changesResult
 	}
 }
 

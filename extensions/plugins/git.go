@@ -280,9 +280,9 @@ func (g git) cause(stderr string, code int) string {
 // maxOutput is how much of git's output is kept, in bytes.
 const maxOutput = 64 << 10
 
-// Tidy removes the checkouts of a source's repository that are neither current nor in keep: those
-// that updates have replaced.
-func (s *Store) Tidy(src Source, keep []string) error {
+// RemoveReplaced removes the checkouts of a source's repository that are neither current nor in keep:
+// those that updates have replaced.
+func (s *Store) RemoveReplaced(src Source, keep []string) error {
 	repo, err := newRepository(src)
 	if err != nil {
 		return err

@@ -37,12 +37,12 @@ type entry struct {
 
 // market is a source with its plugins.
 type market struct {
-	source  Source
-	dir     string // may be empty
-	commit  string // of a repository
-	entries []entry
-	missing bool   // it has not been fetched yet
-	broken  string // why it cannot be used; may be empty
+	source         Source
+	dir            string // may be empty
+	commit         string // of a repository
+	entries        []entry
+	missing        bool   // it has not been fetched yet
+	unusableReason string // why it cannot be used; may be empty
 }
 
 // reader reads each source at most once, for one call of the Store.
@@ -70,8 +70,8 @@ func (r *reader) problem(path string, line int, format string, args ...any) {
 	r.problems = append(r.problems, p)
 }
 
-// look records a file whose changes make the Set stale.
-func (r *reader) look(path string) {
+// watchFile records a file whose changes make the Set stale.
+func (r *reader) watchFile(path string) {
 	r.stamps = append(r.stamps, newStamp(path, r.store.opts.Now()))
 }
 
@@ -86,32 +86,32 @@ func (r *reader) market(name string) *market {
 		}
 		m := &market{source: src}
 		r.markets[name] = m
-		r.open(m)
+		r.locate(m)
 		if m.dir != "" {
 			r.read(m)
 		}
-		if m.broken != "" {
-			r.problem("plugins."+name, 0, "the source cannot be used: %s", m.broken)
+		if m.unusableReason != "" {
+			r.problem("plugins."+name, 0, "the source cannot be used: %s", m.unusableReason)
 		}
 		return m
 	}
 	return nil
 }
 
-// open determines the folder of a source.
-func (r *reader) open(m *market) {
+// locate determines the folder of a source.
+func (r *reader) locate(m *market) {
 	src := m.source
 	if !IsGit(src.Location) {
 		switch info, err := os.Stat(src.Location); {
 		case src.Location == "":
-			m.broken = "it has no source: a git URL or a folder"
+			m.unusableReason = "it has no source: a git URL or a folder"
 		case src.Commit != "":
-			m.broken = "only a git repository can be pinned to a commit"
+			m.unusableReason = "only a git repository can be pinned to a commit"
 		case err != nil:
-			r.look(src.Location)
-			m.broken = fmt.Sprintf("the folder %s does not exist", src.Location)
+			r.watchFile(src.Location)
+			m.unusableReason = fmt.Sprintf("the folder %s does not exist", src.Location)
 		case !info.IsDir():
-			m.broken = fmt.Sprintf("%s is not a folder", src.Location)
+			m.unusableReason = fmt.Sprintf("%s is not a folder", src.Location)
 		default:
 			m.dir = src.Location
 		}
@@ -119,11 +119,11 @@ func (r *reader) open(m *market) {
 	}
 	repo, err := newRepository(src)
 	if err != nil {
-		m.broken = err.Error()
+		m.unusableReason = err.Error()
 		return
 	}
 	current := filepath.Join(r.store.folder(repo), currentFile)
-	r.look(current)
+	r.watchFile(current)
 	if m.commit = repo.commit; m.commit == "" {
 		m.commit = r.store.current(repo)
 	}
@@ -135,7 +135,7 @@ func (r *reader) open(m *market) {
 	}
 	m.commit = ""
 	if err := r.store.failed[repo]; err != nil {
-		m.broken = err.Error()
+		m.unusableReason = err.Error()
 		return
 	}
 	m.missing = true
@@ -150,13 +150,13 @@ func (r *reader) read(m *market) {
 	}
 	switch line, err := r.decodeFile(m.dir, marketFile, &list); {
 	case errors.Is(err, fs.ErrNotExist):
-		m.broken = fmt.Sprintf("%s: %v; a source lists its plugins in this file", path, err)
+		m.unusableReason = fmt.Sprintf("%s: %v; a source lists its plugins in this file", path, err)
 		return
 	case err != nil && line > 0:
-		m.broken = fmt.Sprintf("%s:%d: %v", path, line, err)
+		m.unusableReason = fmt.Sprintf("%s:%d: %v", path, line, err)
 		return
 	case err != nil:
-		m.broken = fmt.Sprintf("%s: %v", path, err)
+		m.unusableReason = fmt.Sprintf("%s: %v", path, err)
 		return
 	}
 	if len(list.Plugins) > maxEntries {
@@ -207,13 +207,13 @@ func parseEntry(raw json.RawMessage) (entry, error) {
 // fs.ErrNotExist, unless the file is missing only briefly, as happens while it is saved.
 func (r *reader) file(dir, name string) ([]byte, error) {
 	path := filepath.Join(dir, filepath.FromSlash(name))
-	r.look(path)
+	r.watchFile(path)
 	data, err := readBelow(dir, name)
 	switch last, ok := r.store.lastRead[path]; {
 	case err == nil:
 		r.store.lastRead[path] = data
 	case !errors.Is(err, fs.ErrNotExist):
-	case ok && r.store.opts.Gone != nil && !r.store.opts.Gone(path):
+	case ok && r.store.opts.Removed != nil && !r.store.opts.Removed(path):
 		r.stamps = append(r.stamps, stamp{changedRecently: true}) // makes the next Load look again
 		return last, nil
 	default:

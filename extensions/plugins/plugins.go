@@ -95,8 +95,8 @@ func (s *Set) Configuration() []config.PluginLayer {
 	return s.Layers
 }
 
-// Wrong returns the Problems; nil for a nil Set.
-func (s *Set) Wrong() []config.Problem {
+// AllProblems returns the Problems; nil for a nil Set.
+func (s *Set) AllProblems() []config.Problem {
 	if s == nil {
 		return nil
 	}
@@ -119,9 +119,9 @@ type Options struct {
 	Now      func() time.Time
 	NewID    func() string
 	Limit    time.Duration // for one fetch; default: two minutes
-	// Gone reports whether a used file that is missing now is considered deleted; some editors
-	// delete a file before they write it again. If Gone is nil, every missing file is deleted.
-	Gone func(path string) bool
+	// Removed reports whether a used file that is missing now is considered deleted; some editors
+	// delete a file before they write it again. If Removed is nil, every missing file is deleted.
+	Removed func(path string) bool
 }
 
 // defaultLimit is how long a fetch may take.
@@ -244,8 +244,8 @@ func (s *Store) Sources(in Inputs) []State {
 		switch {
 		case m.missing:
 			st.Problem = "Not fetched yet"
-		case m.broken != "":
-			st.Problem = m.broken
+		case m.unusableReason != "":
+			st.Problem = m.unusableReason
 		default:
 			st.Ignored = r.problems[known:]
 		}

@@ -324,7 +324,7 @@ func TestGit(t *testing.T) {
 	if commit, err := other.Fetch(t.Context(), tag); err == nil || !strings.Contains(err.Error(), "it has the commit") {
 		t.Errorf("Fetch accepted the id of a tag as a commit, %q: %v", commit, err)
 	}
-	if err := s.Tidy(in.Sources[0], nil); err != nil {
+	if err := s.RemoveReplaced(in.Sources[0], nil); err != nil {
 		t.Fatal(err)
 	}
 	if set, _ := s.Load(pinned); len(set.Missing) != 1 {

@@ -137,7 +137,7 @@ func (r *reader) find(ref, from string) []foundPlugin {
 			r.problem(at, 0, "%s: there is no source %s in plugins%s", ref, source, r.alternatives(source, ""))
 		case ok:
 			return []foundPlugin{f}
-		case !m.missing && m.broken == "":
+		case !m.missing && m.unusableReason == "":
 			r.problem(at, 0, "%s: the source %s has no plugin %s%s", ref, source, name, r.alternatives(name, source))
 		}
 		return nil
@@ -155,7 +155,7 @@ func (r *reader) find(ref, from string) []foundPlugin {
 		if f, ok := m.plugin(name); ok {
 			out = append(out, f)
 		}
-		if m.missing || m.broken != "" {
+		if m.missing || m.unusableReason != "" {
 			unusable = append(unusable, src.Name)
 		}
 	}
@@ -218,7 +218,6 @@ func (m *market) plugin(name string) (foundPlugin, bool) {
 	return foundPlugin{m, m.entries[i]}, true
 }
 
-// dependencies returns the dependencies of a plugin.
 func (r *reader) dependencies(n *node) []string {
 	needs := slices.Clone(n.entry.Dependencies)
 	var manifest struct {

@@ -36,9 +36,9 @@ type (
 
 // search is a search that may be waiting for its result.
 type search struct {
-	use   searchBlock
-	ran   bool // its arguments have been passed on to the consumer
-	ended bool
+	use           searchBlock
+	argumentsSent bool
+	ended         bool
 }
 
 // searchBlocks returns the blocks of a search as they were received.
@@ -74,13 +74,13 @@ func (s *stream) searchOf(id string) *search {
 	return nil
 }
 
-// runSearch passes on the complete arguments of a search.
-func (s *stream) runSearch(p *part) {
+// emitSearchArguments passes on the complete arguments of a search, once.
+func (s *stream) emitSearchArguments(p *part) {
 	open := s.searchOf(p.id)
-	if open == nil || open.ran {
+	if open == nil || open.argumentsSent {
 		return
 	}
-	open.ran = true
+	open.argumentsSent = true
 	if open.use.Input = p.arguments; len(p.arguments) == 0 {
 		open.use.Input = p.input
 	}
@@ -99,7 +99,7 @@ func (s *stream) endSearch(b streamBlock) {
 	}
 	if p := s.block(open.use.ID); p != nil {
 		p.ended = true
-		s.runSearch(p)
+		s.emitSearchArguments(p)
 	}
 	opaque, _ := json.Marshal([]any{open.use, results}) // decoded JSON always encodes
 	open.ended = true
@@ -110,7 +110,7 @@ func (s *stream) endSearch(b streamBlock) {
 // in order to continue.
 func (s *stream) pauseSearches() {
 	for _, open := range s.searches {
-		if open.ended || !open.ran || s.stop != stopPaused {
+		if open.ended || !open.argumentsSent || s.stop != stopPaused {
 			continue
 		}
 		opaque, _ := json.Marshal([]any{open.use}) // decoded JSON always encodes

@@ -67,12 +67,12 @@ type stream struct {
 	tools     llm.Aliases
 	retention llm.Retention
 
-	blocks    []part
-	hasCalls  bool
-	stop      string
-	usage     llm.Usage
-	uncounted bool   // the usage was sent in an invalid form
-	long      *int64 // tokens written to the cache for an hour; nil if not reported
+	blocks       []part
+	hasCalls     bool
+	stop         string
+	usage        llm.Usage
+	usageInvalid bool   // the usage was sent in an invalid form
+	longWrites   *int64 // tokens written to the cache for an hour; nil if not reported
 
 	searches []*search
 }
@@ -183,15 +183,15 @@ func (s *stream) event(ev *streamEvent) (done bool, err error) {
 // be too low.
 func (s *stream) count(sent llm.Optional[usage]) {
 	u := sent.Value
-	s.uncounted = s.uncounted || sent.Invalid
+	s.usageInvalid = s.usageInvalid || sent.Invalid
 	for to, n := range map[*int64]llm.Count{&s.usage.Input: u.Input, &s.usage.Output: u.Output, &s.usage.CacheRead: u.CacheRead, &s.usage.CacheWrite: u.CacheWrite, &s.usage.WebSearches: u.Server.WebSearches} {
 		if n > 0 {
 			*to = int64(n)
 		}
 	}
-	if u.Creation != nil && (s.long == nil || u.Creation.Long > 0) {
+	if u.Creation != nil && (s.longWrites == nil || u.Creation.Long > 0) {
 		long := int64(u.Creation.Long)
-		s.long = &long
+		s.longWrites = &long
 	}
 }
 
@@ -291,7 +291,7 @@ func (s *stream) close(index int) {
 	p.ended = true
 	switch {
 	case p.server:
-		s.runSearch(p)
+		s.emitSearchArguments(p)
 	case !p.call: // end decides whether a call is complete
 		opaque, _ := json.Marshal(p.thinkingData) // strings always encode
 		s.Emit(llm.Delta{Kind: llm.ReasoningEnd, ID: p.id, API: s.Origin, Opaque: opaque})
@@ -329,8 +329,8 @@ func (s *stream) end() error {
 		}
 		s.Emit(llm.Delta{Kind: llm.ToolEnd, ID: p.id, Text: string(p.arguments)})
 	}
-	s.usage.CacheWriteLong = s.retention.LongWrites(s.usage.CacheWrite, s.long)
-	if s.uncounted {
+	s.usage.CacheWriteLong = s.retention.LongWrites(s.usage.CacheWrite, s.longWrites)
+	if s.usageInvalid {
 		s.usage = llm.Usage{WebSearches: s.usage.WebSearches}
 	}
 	s.Emit(llm.Delta{Kind: llm.UsageDelta, Usage: s.usage})

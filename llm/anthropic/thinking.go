@@ -47,7 +47,7 @@ func thinking(req llm.Request, maxTokens int64, msgs []message) map[string]any {
 		if bindsThinking(req.Model) {
 			out["block_binding"] = map[string]any{"prefix_mismatch_behavior": "drop_block"}
 		}
-	case maxTokens < 2*minBudget || !loopThinks(msgs):
+	case maxTokens < 2*minBudget || !allowsThinkingBudget(msgs):
 		return nil
 	default:
 		out = map[string]any{"type": "enabled", "budget_tokens": min(thinkingBudget, maxTokens/2)}
@@ -60,10 +60,10 @@ func thinking(req llm.Request, maxTokens int64, msgs []message) map[string]any {
 	return out
 }
 
-// loopThinks reports whether thinking with a budget is possible. While the model calls tools, its
-// first message after the user's message must begin with thinking. That is not so if the calls were
-// made through another API or by a model without thinking.
-func loopThinks(msgs []message) bool {
+// allowsThinkingBudget reports whether the conversation allows thinking with a budget. While the model
+// calls tools, its first message after the user's message must begin with thinking. That is not so if
+// the calls were made through another API or by a model without thinking.
+func allowsThinkingBudget(msgs []message) bool {
 	first := len(msgs)
 	for i := len(msgs) - 1; i > 0 && msgs[i].has("tool_result"); i -= 2 {
 		first = i - 1

@@ -109,8 +109,8 @@ type Error struct {
 
 // Player answers requests from a cassette.
 type Player struct {
-	tape  *Cassette
-	users []*regexp.Regexp // compiled User of the turns; nil where empty
+	cassette *Cassette
+	users    []*regexp.Regexp // compiled User of the turns; nil where empty
 
 	mu       sync.Mutex // guards failures
 	failures map[*Step]int
@@ -118,20 +118,20 @@ type Player struct {
 
 // Parse reads a cassette. Its errors begin with the line and the column, as in `2:1: unknown field`.
 func Parse(data []byte) (*Player, error) {
-	p := &Player{tape: &Cassette{}, failures: map[*Step]int{}}
-	if err := yaml.UnmarshalWithOptions(data, p.tape, yaml.Strict()); err != nil {
+	p := &Player{cassette: &Cassette{}, failures: map[*Step]int{}}
+	if err := yaml.UnmarshalWithOptions(data, p.cassette, yaml.Strict()); err != nil {
 		return nil, yamlError(err)
 	}
 	// fail returns an error about the value at a path of the document.
 	fail := func(path []any, format string, args ...any) error {
 		return fmt.Errorf("%s: %w", position(data, path), fmt.Errorf(format, args...))
 	}
-	switch p.tape.Version {
+	switch p.cassette.Version {
 	case version:
 	case 0:
 		return nil, fail(nil, "this is not a cassette: its first line must be `cassette: %d`", version)
 	default:
-		return nil, fail([]any{"cassette"}, "it has version %d; this eca reads version %d", p.tape.Version, version)
+		return nil, fail([]any{"cassette"}, "it has version %d; this eca reads version %d", p.cassette.Version, version)
 	}
 	check := func(t *Turn, path ...any) error {
 		if len(t.Steps) == 0 {
@@ -146,7 +146,7 @@ func Parse(data []byte) (*Player, error) {
 		}
 		return nil
 	}
-	for i, t := range p.tape.Turns {
+	for i, t := range p.cassette.Turns {
 		var re *regexp.Regexp
 		if t.User != "" {
 			var err error
@@ -159,7 +159,7 @@ func Parse(data []byte) (*Player, error) {
 			return nil, err
 		}
 	}
-	if t := p.tape.Default; t != nil {
+	if t := p.cassette.Default; t != nil {
 		return p, check(t, "default")
 	}
 	return p, nil
@@ -204,13 +204,13 @@ func yamlError(err error) error {
 func (p *Player) step(req llm.Request) (*Step, vars, error) {
 	v := readRequest(req)
 	if req.Purpose == llm.PurposeTitle || strings.Contains(req.System, "Title generator") {
-		return &Step{Text: p.tape.Title}, v, nil
+		return &Step{Text: p.cassette.Title}, v, nil
 	}
 	turn := p.turn(v)
 	if turn == nil {
 		return nil, v, &llm.Error{Kind: llm.ErrBadRequest, Message: fmt.Sprintf(
 			"The cassette has no turn for the prompt %q: it has %s, this is prompt %d, and there is no default; add a turn or a default to the file, or record it again",
-			shorten.Text(v.user, maxQuoted), count(len(p.tape.Turns), "turn"), v.userIndex+1)}
+			shorten.Text(v.user, maxQuoted), count(len(p.cassette.Turns), "turn"), v.userIndex+1)}
 	}
 	if v.step >= len(turn.Steps) {
 		return nil, v, &llm.Error{Kind: llm.ErrBadRequest, Message: fmt.Sprintf(
@@ -238,13 +238,13 @@ func count(n int, noun string) string {
 func (p *Player) turn(v vars) *Turn {
 	for i, re := range p.users {
 		if re != nil && re.MatchString(v.user) {
-			return &p.tape.Turns[i]
+			return &p.cassette.Turns[i]
 		}
 	}
-	if v.userIndex < len(p.tape.Turns) && p.users[v.userIndex] == nil {
-		return &p.tape.Turns[v.userIndex]
+	if v.userIndex < len(p.cassette.Turns) && p.users[v.userIndex] == nil {
+		return &p.cassette.Turns[v.userIndex]
 	}
-	return p.tape.Default
+	return p.cassette.Default
 }
 
 // nextError returns the step's error if it is due, and counts it.
@@ -277,18 +277,18 @@ func readRequest(req llm.Request) vars {
 			continue
 		}
 		var results []string
-		said := false
+		hasText := false
 		for _, part := range m.Parts {
 			switch part := part.(type) {
 			case llm.Text:
-				if !said {
-					v.user, said = part.Text, true
+				if !hasText {
+					v.user, hasText = part.Text, true
 				}
 			case llm.ToolResult:
 				results = append(results, part.Text)
 			}
 		}
-		if said {
+		if hasText {
 			v.userIndex++
 			v.step = 0
 		}

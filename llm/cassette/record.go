@@ -25,21 +25,21 @@ type Recorder struct {
 	clean   func(string) string
 	warn    func(error)
 
-	mu    sync.Mutex // guards tapes and the files
-	tapes map[string]*Cassette
+	mu        sync.Mutex // guards cassettes and the files
+	cassettes map[string]*Cassette
 }
 
 // NewRecorder records into dir, and adds dir to folders. clean removes secrets from a text; warn
 // reports recordings that could not be written.
 func NewRecorder(dir string, folders Folders, clean func(string) string, warn func(error)) *Recorder {
-	return &Recorder{dir: dir, folders: folders, clean: clean, warn: warn, tapes: map[string]*Cassette{}}
+	return &Recorder{dir: dir, folders: folders, clean: clean, warn: warn, cassettes: map[string]*Cassette{}}
 }
 
 // Delete deletes the recordings of a chat. A new chat with the same id begins a new recording.
 func (r *Recorder) Delete(chat string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.tapes, chat)
+	delete(r.cassettes, chat)
 	return r.folders.Delete(chat)
 }
 
@@ -113,13 +113,13 @@ func (r *Recorder) add(req llm.Request, step Step) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	name, isTitle := strings.CutSuffix(req.CacheKey, "/title")
-	tape := r.tapes[name]
+	tape := r.cassettes[name]
 	if tape == nil {
 		if err := r.folders.add(r.dir); err != nil {
 			return err
 		}
 		tape = &Cassette{Version: version}
-		r.tapes[name] = tape
+		r.cassettes[name] = tape
 	}
 	if isTitle {
 		tape.Title = step.Text

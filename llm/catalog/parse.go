@@ -36,7 +36,7 @@ type index struct {
 type provider struct {
 	url          string
 	models       map[string]*model
-	byNormalName map[string]*model // by normal name
+	byNormalName map[string]*model
 }
 
 type model struct {

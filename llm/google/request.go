@@ -171,15 +171,15 @@ func modelParts(m llm.Message, origin string, names map[string]string) []part {
 // userParts encodes a user message: results first, then their images, then the user's text and
 // images.
 func userParts(m llm.Message, names map[string]string) []part {
-	var results, images, said []part
+	var results, images, prompt []part
 	for _, p := range m.Parts {
 		switch p := p.(type) {
 		case llm.Text:
 			if p.Text != "" {
-				said = append(said, text(p.Text))
+				prompt = append(prompt, text(p.Text))
 			}
 		case llm.Image:
-			said = append(said, image(p))
+			prompt = append(prompt, image(p))
 		case llm.ToolResult:
 			key := "output"
 			if p.Failed {
@@ -196,7 +196,7 @@ func userParts(m llm.Message, names map[string]string) []part {
 			results = append(results, part{Response: &response{p.ID, names[p.ID], map[string]string{key: strings.Join(lines, "\n")}}})
 		}
 	}
-	return slices.Concat(results, images, said)
+	return slices.Concat(results, images, prompt)
 }
 
 // accepts reports whether the API accepts the image's type.

@@ -17,7 +17,7 @@ func parameters(raw json.RawMessage) (map[string]any, error) {
 	if err := json.Unmarshal(raw, &root); err != nil {
 		return nil, err
 	}
-	d := dialect{root: root, budget: maxNodes}
+	d := schemaConverter{root: root, nodesLeft: maxNodes}
 	out := d.schema(root)
 	if props, _ := out["properties"].(map[string]any); len(props) == 0 {
 		return nil, nil
@@ -29,18 +29,18 @@ func parameters(raw json.RawMessage) (map[string]any, error) {
 // end.
 const maxNodes = 5000
 
-// dialect converts one schema.
-type dialect struct {
+// schemaConverter converts one schema.
+type schemaConverter struct {
 	root       map[string]any
 	activeRefs []string // the references being followed
-	budget     int      // how many more nodes may be written
+	nodesLeft  int      // how many more nodes may be written
 }
 
 // schema converts a node. A node without any information becomes a string, because a type is
 // required.
-func (d *dialect) schema(v any) map[string]any {
+func (d *schemaConverter) schema(v any) map[string]any {
 	in, _ := v.(map[string]any)
-	if d.budget--; d.budget < 0 {
+	if d.nodesLeft--; d.nodesLeft < 0 {
 		return map[string]any{"type": "object"}
 	}
 	if ref, ok := in["$ref"].(string); ok {
@@ -59,7 +59,7 @@ func (d *dialect) schema(v any) map[string]any {
 }
 
 // reference converts the target of a local reference. It does not follow a recursive reference.
-func (d *dialect) reference(ref string, in map[string]any) map[string]any {
+func (d *schemaConverter) reference(ref string, in map[string]any) map[string]any {
 	out := map[string]any{"type": "object"}
 	if target, ok := d.resolve(ref); ok && !slices.Contains(d.activeRefs, ref) {
 		d.activeRefs = append(d.activeRefs, ref)
@@ -73,7 +73,7 @@ func (d *dialect) reference(ref string, in map[string]any) map[string]any {
 }
 
 // resolve follows a JSON pointer within the schema.
-func (d *dialect) resolve(ref string) (any, bool) {
+func (d *schemaConverter) resolve(ref string) (any, bool) {
 	path, local := strings.CutPrefix(ref, "#/")
 	if !local {
 		return nil, false
@@ -91,7 +91,7 @@ func (d *dialect) resolve(ref string) (any, bool) {
 }
 
 // mergeAllOf returns a node merged with the members of its allOf.
-func (d *dialect) mergeAllOf(in map[string]any) map[string]any {
+func (d *schemaConverter) mergeAllOf(in map[string]any) map[string]any {
 	all, _ := in["allOf"].([]any)
 	if len(all) == 0 {
 		return in
@@ -121,7 +121,7 @@ func (d *dialect) mergeAllOf(in map[string]any) map[string]any {
 }
 
 // writeType writes the type and the keywords that belong to it.
-func (d *dialect) writeType(in, out map[string]any) {
+func (d *schemaConverter) writeType(in, out map[string]any) {
 	if options := d.options(in, out); len(options) > 1 {
 		out["anyOf"] = options
 		return
@@ -159,7 +159,7 @@ func (d *dialect) writeType(in, out map[string]any) {
 
 // options returns the alternatives of a node: those of anyOf and oneOf, and its types if there are
 // several. Null among them makes the node nullable instead.
-func (d *dialect) options(in, out map[string]any) []map[string]any {
+func (d *schemaConverter) options(in, out map[string]any) []map[string]any {
 	var alternatives []any
 	for _, key := range []string{"anyOf", "oneOf"} {
 		list, _ := in[key].([]any)
@@ -187,13 +187,13 @@ func (d *dialect) options(in, out map[string]any) []map[string]any {
 	return list
 }
 
-func (d *dialect) object(in, out map[string]any) {
+func (d *schemaConverter) object(in, out map[string]any) {
 	props, _ := in["properties"].(map[string]any)
 	if len(props) == 0 {
 		return
 	}
 	translated := map[string]any{}
-	for _, name := range slices.Sorted(maps.Keys(props)) { // in a fixed order, because the budget may run out
+	for _, name := range slices.Sorted(maps.Keys(props)) { // in a fixed order, because maxNodes may be reached
 		translated[name] = d.schema(props[name])
 	}
 	out["properties"] = translated

@@ -41,7 +41,7 @@ func serverCallParts(c llm.ServerCall) []part {
 
 // image handles a generated image.
 func (s *stream) image(p *answerPart) {
-	s.passCalls()
+	s.emitCalls()
 	if len(s.signatures) > 0 { // the text before it must keep its signature
 		s.Think("")
 	}
@@ -60,7 +60,7 @@ type openServerCall struct {
 
 // serverPart handles a call of the API's own tools, or the result that follows it.
 func (s *stream) serverPart(p *answerPart) {
-	s.passCalls()
+	s.emitCalls()
 	s.endThinking()
 	raw := part{ServerCall: p.ServerCall, ServerResponse: p.ServerResponse, Signature: p.Signature}
 	if len(p.ServerCall) > 0 {

@@ -100,24 +100,24 @@ type history struct {
 
 func (h *history) assistant(m llm.Message) []message {
 	out := message{Role: "assistant"}
-	var said, thought []string
+	var texts, thoughts []string
 	for _, p := range m.Parts {
 		switch p := p.(type) {
 		case llm.Text:
-			said = append(said, p.Text)
+			texts = append(texts, p.Text)
 		case llm.Reasoning:
 			if p.API == h.origin {
-				thought = append(thought, p.Text)
+				thoughts = append(thoughts, p.Text)
 			}
 		case llm.ToolCall:
 			h.names[p.ID] = p.Name
 			out.ToolCalls = append(out.ToolCalls, toolCall{p.ID, toolFunction{len(out.ToolCalls), p.Name, llm.ArgumentsObject(p.Arguments)}})
 		}
 	}
-	if out.Content = strings.Join(said, "\n"); out.Content == "" && len(out.ToolCalls) == 0 {
+	if out.Content = strings.Join(texts, "\n"); out.Content == "" && len(out.ToolCalls) == 0 {
 		return nil
 	}
-	out.Thinking = strings.Join(thought, "\n")
+	out.Thinking = strings.Join(thoughts, "\n")
 	return []message{out}
 }
 
@@ -140,8 +140,8 @@ func (h *history) user(m llm.Message) []message {
 			out = append(out, h.result(p))
 		}
 	}
-	if said := strings.Join(texts, "\n"); said != "" || len(images) > 0 {
-		out = append(out, message{Role: "user", Content: said, Images: images})
+	if text := strings.Join(texts, "\n"); text != "" || len(images) > 0 {
+		out = append(out, message{Role: "user", Content: text, Images: images})
 	}
 	return out
 }

@@ -42,7 +42,7 @@ func (c *Chat) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta,
 		}
 		return c.endpoint.Post(ctx, body, req.Headers, func(answer io.Reader) error {
 			s := chatStream{Emitter: llm.Emitter{Yield: yield, Origin: origin(c.endpoint, APIChat)}, endpoint: c.endpoint, text: thinkText{Think: c.options.Think}}
-			if asksClaude(req) {
+			if wantsClaudeCache(req) {
 				s.retention = req.Retention
 			}
 			return s.answer(answer)

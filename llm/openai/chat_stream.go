@@ -190,7 +190,7 @@ func (s *chatStream) chunk(c *chatChunk) {
 	if u.Sent || u.Invalid {
 		s.usage = u.Value.usage()
 		s.usage.CacheWriteLong = s.retention.LongWrites(s.usage.CacheWrite, nil)
-		if s.text.Steady {
+		if s.text.ReferenceSplits {
 			s.emitUsage()
 		}
 	}

@@ -35,14 +35,14 @@ func dialectOf(at string) dialect {
 // result.
 func (d dialect) id(id string) string {
 	const length = 9
-	if !d.strict || len(id) == length && !strings.ContainsFunc(id, otherThanAlphanumeric) {
+	if !d.strict || len(id) == length && !strings.ContainsFunc(id, isNotAlphanumeric) {
 		return id
 	}
 	sum := sha256.Sum256([]byte(id))
 	return hex.EncodeToString(sum[:])[:length]
 }
 
-func otherThanAlphanumeric(r rune) bool {
+func isNotAlphanumeric(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9')
 }
 
@@ -101,7 +101,7 @@ func (c *chatText) UnmarshalJSON(raw []byte) error {
 // messages, which not every server can mark. Claude models need such marks to cache anything. Only
 // some proxies accept the marks, so the user has to enable them.
 func markCache(req llm.Request, msgs []chatMessage) {
-	if !asksClaude(req) || len(msgs) == 0 {
+	if !wantsClaudeCache(req) || len(msgs) == 0 {
 		return
 	}
 	mark := req.Retention.Mark()
@@ -116,8 +116,8 @@ func markCache(req llm.Request, msgs []chatMessage) {
 	llm.MarkBackwards(len(msgs), 2, func(i int) bool { return msgs[i].Role != "tool" && msgs[i].mark(mark) })
 }
 
-// asksClaude reports whether a request asks a Claude model behind a proxy to cache the prompt.
-func asksClaude(req llm.Request) bool {
+// wantsClaudeCache reports whether a request asks a Claude model behind a proxy to cache the prompt.
+func wantsClaudeCache(req llm.Request) bool {
 	return req.Retention != "" && req.Cached() && strings.Contains(strings.ToLower(req.Model), "claude")
 }
 

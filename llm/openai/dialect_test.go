@@ -101,7 +101,7 @@ func TestShortIDs(t *testing.T) {
 	seen := map[string]bool{}
 	for _, id := range []string{"abcDEF123", "abcDEF12-", "", "call_1", "call_2", "äöüß_"} {
 		got := d.id(id)
-		if len(got) != 9 || strings.ContainsFunc(got, otherThanAlphanumeric) || seen[got] || (got == id) != (id == "abcDEF123") {
+		if len(got) != 9 || strings.ContainsFunc(got, isNotAlphanumeric) || seen[got] || (got == id) != (id == "abcDEF123") {
 			t.Errorf("%q: %q", id, got)
 		}
 		seen[got] = true

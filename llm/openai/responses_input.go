@@ -38,7 +38,6 @@ type (
 	}
 )
 
-// responsesInput encodes the conversation.
 func responsesInput(msgs []llm.Message, from string) (json.RawMessage, error) {
 	items := make([]inputItem, 0, 2*len(msgs)) // results of calls are separate items
 	for _, m := range msgs {
@@ -166,7 +165,6 @@ func textContent(role llm.Role, text string) inputContent {
 	return inputContent{Type: kind, Text: &text}
 }
 
-// responsesTools encodes the tools.
 func responsesTools(specs []llm.ToolSpec, server llm.ServerTools) ([]any, error) {
 	var list []any
 	for _, t := range specs {

@@ -169,11 +169,11 @@ func TestThinkTags(t *testing.T) {
 	}
 }
 
-// With Steady, text is split where the suite of eca-recorded expects it, and usage is passed on
+// With ReferenceSplits, text is split where the suite of eca-recorded expects it, and usage is passed on
 // when it arrives.
-func TestSteady(t *testing.T) {
+func TestReferenceSplits(t *testing.T) {
 	think := DefaultThink()
-	think.Steady = true
+	think.ReferenceSplits = true
 	var got []string
 	s := chatStream{text: thinkText{Think: think}, Emitter: llm.Emitter{Yield: func(d llm.Delta, _ error) bool {
 		got = append(got, fmt.Sprintf("%d:%s", d.Kind, d.Text))

@@ -12,10 +12,10 @@ import (
 type Think struct {
 	Start, End string
 
-	// Steady splits text where the suite of eca-recorded expects it: a tag's length of text is
+	// ReferenceSplits splits text where the suite of eca-recorded expects it: a tag's length of text is
 	// always held back, and usage is passed on when it arrives. Otherwise, only text that matches
 	// the beginning of a tag is held back.
-	Steady bool
+	ReferenceSplits bool
 }
 
 // DefaultThink has the tags that most open models use.
@@ -25,13 +25,13 @@ func DefaultThink() Think { return Think{Start: "<think>", End: "</think>"} }
 // text.
 type thinkText struct {
 	Think
-	state state
-	began bool   // some reasoning has been returned
-	held  string // text that may be the beginning of a tag
+	state   state
+	began   bool   // some reasoning has been returned
+	pending string // text that may be the beginning of a tag
 }
 
 // plain reports whether all text can be passed on immediately.
-func (t *thinkText) plain() bool { return t.state == inText && !t.Steady }
+func (t *thinkText) plain() bool { return t.state == inText && !t.ReferenceSplits }
 
 type state uint8
 
@@ -50,32 +50,32 @@ type thinkPiece struct {
 
 // write adds the next piece of text and returns the pieces that are certain.
 func (t *thinkText) write(text string) (out []thinkPiece) {
-	t.held += text
+	t.pending += text
 	if t.state == beforeText {
-		switch before, after, found := strings.Cut(t.held, t.Start); {
+		switch before, after, found := strings.Cut(t.pending, t.Start); {
 		case found && strings.TrimSpace(before) == "":
-			t.state, t.held = inReasoning, after
-		case strings.TrimSpace(t.held[:t.certain(t.Start)]) != "":
+			t.state, t.pending = inReasoning, after
+		case strings.TrimSpace(t.pending[:t.certainLength(t.Start)]) != "":
 			t.state = inText
 		}
 	}
 	if t.state == inReasoning {
-		if before, after, found := strings.Cut(t.held, t.End); found {
+		if before, after, found := strings.Cut(t.pending, t.End); found {
 			out = append(out, thinkPiece{text: before, reasoning: true, end: true})
-			t.state, t.held = inText, after
-		} else if n := t.certain(t.End); t.began || strings.TrimSpace(t.held[:n]) != "" {
-			out = append(out, thinkPiece{text: t.held[:n], reasoning: true})
-			t.began, t.held = true, t.held[n:]
+			t.state, t.pending = inText, after
+		} else if n := t.certainLength(t.End); t.began || strings.TrimSpace(t.pending[:n]) != "" {
+			out = append(out, thinkPiece{text: t.pending[:n], reasoning: true})
+			t.began, t.pending = true, t.pending[n:]
 		}
 	}
 	if t.state == inText {
-		n := len(t.held)
-		if t.Steady {
-			n = t.certain(t.Start)
+		n := len(t.pending)
+		if t.ReferenceSplits {
+			n = t.certainLength(t.Start)
 		}
 		if n > 0 {
-			out = append(out, thinkPiece{text: t.held[:n]})
-			t.held = t.held[n:]
+			out = append(out, thinkPiece{text: t.pending[:n]})
+			t.pending = t.pending[n:]
 		}
 	}
 	return out
@@ -83,16 +83,16 @@ func (t *thinkText) write(text string) (out []thinkPiece) {
 
 // rest returns the text that was held back. It is called after the last text of the answer.
 func (t *thinkText) rest() thinkPiece {
-	p := thinkPiece{text: t.held, reasoning: t.state == inReasoning, end: t.state == inReasoning}
-	t.held, t.state = "", inText
+	p := thinkPiece{text: t.pending, reasoning: t.state == inReasoning, end: t.state == inReasoning}
+	t.pending, t.state = "", inText
 	return p
 }
 
-// certain returns how many bytes of the held text cannot belong to a tag.
-func (t *thinkText) certain(tag string) int {
-	n := len(t.held)
+// certainLength returns how many bytes of the pending text cannot belong to a tag.
+func (t *thinkText) certainLength(tag string) int {
+	n := len(t.pending)
 	for size := min(n, len(tag)-1); size > 0; size-- {
-		if strings.HasPrefix(tag, t.held[n-size:]) || t.Steady && validCut(t.held, n-size) {
+		if strings.HasPrefix(tag, t.pending[n-size:]) || t.ReferenceSplits && validCut(t.pending, n-size) {
 			return n - size
 		}
 	}

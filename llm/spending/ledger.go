@@ -38,7 +38,8 @@ const retention = 62 * 24 * time.Hour
 // Usage is the usage of requests.
 type Usage struct {
 	config.Amount
-	Requests, Priced int
+	Requests int
+	Priced   int // requests with a known price
 }
 
 // UsageOf returns the usage of one request.
@@ -52,7 +53,7 @@ func UsageOf(used llm.Usage, cost config.Cost) Usage {
 
 // Plus returns the sum.
 func (u Usage) Plus(v Usage) Usage {
-	return Usage{u.Amount.Plus(v.Amount), u.Requests + v.Requests, u.Priced + v.Priced}
+	return Usage{Amount: u.Amount.Plus(v.Amount), Requests: u.Requests + v.Requests, Priced: u.Priced + v.Priced}
 }
 
 // slot is the key of usage: a minute and a model. The time of turns is counted under an empty model.
@@ -80,14 +81,13 @@ func (b batch) merge(more batch) {
 	}
 }
 
-// Ledger is the file with the usage of all daemons of the user. Adding usage never waits for the file.
-// Usage that cannot be written stays in memory and is counted in this process.
+// Ledger is the file with the usage of all eca processes of the user. It is safe for concurrent use.
 type Ledger struct {
 	log *slog.Logger
 	now func() time.Time
 
-	writing chan struct{} // capacity 1; has a token while the file is opened, written or read
-	work    sync.WaitGroup
+	fileToken chan struct{} // capacity 1; full while the file is opened, written or read
+	work      sync.WaitGroup
 
 	mu      sync.Mutex // guards the fields below
 	dir     string
@@ -96,14 +96,14 @@ type Ledger struct {
 	closing bool // no more goroutines are started
 
 	// The fields below are owned by the holder of the token.
-	db     *sql.DB
-	failed error // error of the last write
-	closed bool
+	db      *sql.DB
+	lastErr error // error of the last write
+	closed  bool
 }
 
 // New returns a ledger with its file in eca's state folder. Close must be called.
 func New(dir string, now func() time.Time, log *slog.Logger) *Ledger {
-	return &Ledger{dir: dir, now: now, log: log, writing: make(chan struct{}, 1), pending: newBatch()}
+	return &Ledger{dir: dir, now: now, log: log, fileToken: make(chan struct{}, 1), pending: newBatch()}
 }
 
 // Add adds usage, which a goroutine then writes to the file.
@@ -118,7 +118,7 @@ func (l *Ledger) Add(chat, model string, u Usage) {
 	l.pending.merge(b)
 	if !l.queued && !l.closing {
 		l.queued = true
-		l.work.Go(func() { _ = l.use(context.Background(), func(*sql.DB) error { return nil }) })
+		l.work.Go(func() { _ = l.flushThen(context.Background(), func(*sql.DB) error { return nil }) })
 	}
 }
 
@@ -197,16 +197,16 @@ func finish(tx *sql.Tx, err error) error {
 // acquire waits for the token.
 func (l *Ledger) acquire(ctx context.Context) (release func(), err error) {
 	select {
-	case l.writing <- struct{}{}:
-		return func() { <-l.writing }, nil
+	case l.fileToken <- struct{}{}:
+		return func() { <-l.fileToken }, nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
 }
 
-// use writes the pending usage and then calls read. The error is nil only if the file has all usage
-// that was added before.
-func (l *Ledger) use(ctx context.Context, read func(*sql.DB) error) error {
+// flushThen writes the pending usage and then calls read. The error is nil only if the file has all
+// usage that was added before.
+func (l *Ledger) flushThen(ctx context.Context, read func(*sql.DB) error) error {
 	release, err := l.acquire(ctx)
 	if err != nil {
 		return err
@@ -221,12 +221,12 @@ func (l *Ledger) use(ctx context.Context, read func(*sql.DB) error) error {
 		l.mu.Lock()
 		l.pending.merge(batch)
 		l.mu.Unlock()
-		if l.failed == nil && ctx.Err() == nil {
-			l.log.Warn("could not write spending; other daemons of the user do not count it", "file", File, "err", err)
+		if l.lastErr == nil && ctx.Err() == nil {
+			l.log.Warn("cannot write the spending file; other eca processes of the user do not count the missing part", "file", File, "err", err)
 		}
 	}
 	if ctx.Err() == nil {
-		l.failed = err
+		l.lastErr = err
 	}
 	if err != nil {
 		return err
@@ -276,7 +276,7 @@ func (l *Ledger) write(ctx context.Context, b batch) error {
 // includes only what this process has not written yet.
 func (l *Ledger) Since(ctx context.Context, from time.Time) (map[string]Usage, error) {
 	out := map[string]Usage{}
-	err := l.use(ctx, func(db *sql.DB) error {
+	err := l.flushThen(ctx, func(db *sql.DB) error {
 		rows, err := db.QueryContext(ctx, "SELECT model, sum(requests), sum(priced), sum(tokens), sum(cost), sum(millis) FROM spent WHERE minute >= ? GROUP BY model", from.Unix()/60)
 		if err != nil {
 			return err
@@ -310,7 +310,7 @@ type OwnLimits map[string][]string
 
 // Chat returns the usage of a chat.
 func (l *Ledger) Chat(ctx context.Context, id string) (a config.Amount, err error) {
-	err = l.use(ctx, func(db *sql.DB) error {
+	err = l.flushThen(ctx, func(db *sql.DB) error {
 		var millis int64
 		err := db.QueryRowContext(ctx, "SELECT tokens, cost, millis FROM chats WHERE chat = ?", id).Scan(&a.Tokens, &a.Cost, &millis)
 		if errors.Is(err, sql.ErrNoRows) {
@@ -360,7 +360,7 @@ func (l *Ledger) SetLimits(ctx context.Context, id string, own OwnLimits) error 
 	if err != nil {
 		return err
 	}
-	return l.use(ctx, func(db *sql.DB) error {
+	return l.flushThen(ctx, func(db *sql.DB) error {
 		_, err := db.ExecContext(ctx, `INSERT INTO chats (chat, changed, budget, tokens, cost, millis) VALUES (?, ?, ?, 0, 0, 0)
 			ON CONFLICT DO UPDATE SET changed = excluded.changed, budget = excluded.budget`, id, l.now().Unix()/60, string(text))
 		return err
@@ -369,7 +369,7 @@ func (l *Ledger) SetLimits(ctx context.Context, id string, own OwnLimits) error 
 
 // Forget removes a chat. Its usage stays in the sums of days.
 func (l *Ledger) Forget(ctx context.Context, id string) error {
-	return l.use(ctx, func(db *sql.DB) error {
+	return l.flushThen(ctx, func(db *sql.DB) error {
 		_, err := db.ExecContext(ctx, "DELETE FROM chats WHERE chat = ?", id)
 		return err
 	})
@@ -393,11 +393,11 @@ func (l *Ledger) Close() {
 	l.mu.Unlock()
 	if unwritten {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-		_ = l.use(ctx, func(*sql.DB) error { return nil }) // use logs errors
+		_ = l.flushThen(ctx, func(*sql.DB) error { return nil }) // flushThen logs errors
 		cancel()
 	}
-	l.writing <- struct{}{}
-	defer func() { <-l.writing }()
+	l.fileToken <- struct{}{}
+	defer func() { <-l.fileToken }()
 	l.closed = true
 	if l.db != nil {
 		_ = l.db.Close()
