@@ -78,15 +78,61 @@ func TestContainers(t *testing.T) {
 			if len(runs) != 3 || strings.Count(list, "rm --force ecp-") != 3 || strings.Count(list, "pull --quiet img") != 1 {
 				t.Fatalf("%s", list)
 			}
-			for _, want := range []string{"--cpus 1.5", "--memory 512m", "--memory-swap 512m", "--pids-limit 1024", "--security-opt no-new-privileges", "--cap-drop NET_RAW", "--env AGENT_KEY ", "--env HTTP_PROXY= ", "target=/ecp/repo", "--interactive", "config", "img sh -c"} {
+			for _, want := range []string{"--cpus 1.5", "--memory 512m", "--memory-swap 512m", "--pids-limit 1024", "--security-opt no-new-privileges", "--cap-drop NET_RAW", "--stop-timeout 0 ", "--env AGENT_KEY ", "--env HTTP_PROXY= ", "target=/ecp/repo", "--interactive", "config", "img sh -c"} {
 				if !strings.Contains(runs[0]+"config", want) {
 					t.Errorf("no %s in %s", want, runs[0])
 				}
 			}
-			if strings.Contains(runs[0], "--network none") || !strings.Contains(runs[1], "--network none") || strings.Contains(runs[1], "AGENT_KEY ") || strings.Contains(list, "key-77") {
+			user := "--user " // of docker, and of podman's root, for whom it refuses keep-id
+			if kind == "podman" && os.Getuid() != 0 {
+				user = "--userns keep-id "
+			}
+			if !strings.Contains(runs[0], user) || strings.Contains(runs[0], "--network none") || !strings.Contains(runs[1], "--network none") || strings.Contains(runs[1], "AGENT_KEY ") || strings.Contains(list, "key-77") {
 				t.Errorf("%s", list)
 			}
 		})
+	}
+}
+
+// replaceEngineCommand makes a command of the fake engine run other shell code.
+func replaceEngineCommand(t *testing.T, command, does string) {
+	t.Helper()
+	path, err := exec.LookPath("docker")
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Replace(string(data), "case $1 in\n", "case $1 in\n"+command+") "+does+" ;;\n", 1)
+	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// If the command that creates a container is killed, the engine may still create it. The container is
+// removed when it exists.
+func TestContainerCreatedLate(t *testing.T) {
+	calls := fakeEngine(t, "docker")
+	replaceEngineCommand(t, "run", "sleep 100")
+	count := filepath.Join(t.TempDir(), "count")
+	replaceEngineCommand(t, "rm", `echo >> `+count+`; [ $(wc -l < `+count+`) -ge 3 ] || { echo "Error: No such container: $3"; exit 1; }; exit 0`)
+	_, r := evaluateManifest(t, manifest(t, "x", codingScenario("environment: {kind: docker, image: img}", `{type: command, run: "true"}`)), "--timeout", "1")
+	if list := calls(); len(r.Errors) != 1 || r.Errors[0].Kind != "timeout" || strings.Count(list, "rm --force ecp-") != 3 {
+		t.Errorf("%+v\n%s", r.Errors, list)
+	}
+}
+
+// Containers are removed also if the time of the attempt ends meanwhile, and again if that failed.
+func TestContainersAreRemovedAfterTheLimit(t *testing.T) {
+	calls := fakeEngine(t, "docker")
+	removed := filepath.Join(t.TempDir(), "removed")
+	replaceEngineCommand(t, "rm", `[ -e `+removed+`1 ] || { touch `+removed+`1; sleep 1; echo "Error: busy"; exit 1; }; sleep 1; touch `+removed+`; exit 0`)
+	setup := "timeout_s: 2, environment: {kind: docker, image: img}"
+	_, r := evaluateManifest(t, manifest(t, writeScriptAgent(t, "sleep 1.5"), codingScenario(setup, `{type: command, run: "true"}`)))
+	if _, err := os.Stat(removed); err != nil || len(r.Errors) != 1 || r.Errors[0].Kind != "timeout" || strings.Contains(reasons(r), "cannot remove") {
+		t.Errorf("%v, %+v\n%s\n%s", err, r.Errors, reasons(r), calls())
 	}
 }
 
@@ -99,6 +145,13 @@ func TestContainerEngineFailureIsAnError(t *testing.T) {
 	}
 	_, r = evaluateManifest(t, manifest(t, writeScriptAgent(t, "true"), codingScenario("environment: {kind: docker, image: img}", `{type: command, run: "echo no space left; exit 125"}`)))
 	if len(r.Errors) != 1 || r.Errors[0].Kind != "grader" || !strings.Contains(r.Errors[0].Message, "docker: no space left") {
+		t.Errorf("%+v", r.Errors)
+	}
+	fakeEngine(t, "docker")
+	replaceEngineCommand(t, "build", `seq 5000; echo "COPY failed: no such file"; exit 1`)
+	broken := manifest(t, "true", codingScenario("environment: {kind: docker, dockerfile: image/Dockerfile}", `{type: command, run: "true"}`))
+	write(t, filepath.Join(filepath.Dir(broken), "image", "Dockerfile"), "FROM scratch\n")
+	if _, r = evaluateManifest(t, broken); len(r.Errors) != 1 || !strings.HasSuffix(r.Errors[0].Message, "COPY failed: no such file") {
 		t.Errorf("%+v", r.Errors)
 	}
 	t.Setenv("PATH", "/nowhere")

@@ -101,17 +101,17 @@ type taskFile struct {
 		Timeout *float64 `toml:"timeout_sec"`
 		User    any
 		Network string `toml:"network_mode"`
-		Hosts   any    `toml:"allowed_hosts"`
+		Hosts   []any  `toml:"allowed_hosts"`
 	}
 	Verifier struct {
 		Timeout     *float64 `toml:"timeout_sec"`
 		User        any
 		Network     string         `toml:"network_mode"`
-		Hosts       any            `toml:"allowed_hosts"`
+		Hosts       []any          `toml:"allowed_hosts"`
 		Env         map[string]any `toml:"env"`
 		Mode        string         `toml:"environment_mode"`
 		Environment any
-		Collect     any
+		Collect     []any
 	}
 	Environment struct {
 		Image       string   `toml:"docker_image"`
@@ -126,7 +126,7 @@ type taskFile struct {
 		OS          string
 		Workdir     string
 		Network     string `toml:"network_mode"`
-		Hosts       any    `toml:"allowed_hosts"`
+		Hosts       []any  `toml:"allowed_hosts"`
 		Internet    *bool  `toml:"allow_internet"`
 		Healthcheck any
 		MCP         []any          `toml:"mcp_servers"`
@@ -188,13 +188,13 @@ func (f *taskFile) unsupported() (out []error) {
 	if version == "" {
 		version = f.Version
 	}
-	reject(!slices.Contains([]string{"1.0", "1.1", "1.2", "1.3", "1.4"}, version), "schema_version", fmt.Sprintf("%q must be 1.0 to 1.4", version))
+	reject(!slices.Contains([]string{"", "1.0", "1.1", "1.2", "1.3", "1.4"}, version), "schema_version", fmt.Sprintf("%q must be 1.0 to 1.4", version))
 	for key, mode := range map[string]string{"agent": f.Agent.Network, "verifier": f.Verifier.Network, "environment": f.Environment.Network} {
 		reject(!slices.Contains([]string{"", "public", "no-network"}, mode), key+".network_mode", fmt.Sprintf("%q cannot be enforced; use no-network or public", mode))
 	}
-	reject(f.Agent.Hosts != nil, "agent.allowed_hosts", "access cannot be limited to single hosts")
-	reject(f.Verifier.Hosts != nil, "verifier.allowed_hosts", "access cannot be limited to single hosts")
-	reject(f.Environment.Hosts != nil, "environment.allowed_hosts", "access cannot be limited to single hosts")
+	reject(len(f.Agent.Hosts) > 0, "agent.allowed_hosts", "access cannot be limited to single hosts")
+	reject(len(f.Verifier.Hosts) > 0, "verifier.allowed_hosts", "access cannot be limited to single hosts")
+	reject(len(f.Environment.Hosts) > 0, "environment.allowed_hosts", "access cannot be limited to single hosts")
 	reject(f.network(f.Agent.Network) != f.network(f.Verifier.Network), "verifier.network_mode", "agent and tests share a container, and so its network")
 	const user = "programs run as the image's own user"
 	reject(f.Agent.User != nil, "agent.user", user)
@@ -203,7 +203,7 @@ func (f *taskFile) unsupported() (out []error) {
 	reject(len(f.Verifier.Env) > 0, "verifier.env", values)
 	reject(len(f.Environment.Env) > 0, "environment.env", values)
 	reject(f.Verifier.Mode != "" && f.Verifier.Mode != "shared" || f.Verifier.Environment != nil, "verifier.environment_mode", "tests run in the agent's container (shared)")
-	reject(f.Verifier.Collect != nil, "verifier.collect", "no command can run between the agent and the tests")
+	reject(len(f.Verifier.Collect) > 0, "verifier.collect", "no command can run between the agent and the tests")
 	reject(f.Environment.GPUs > 0, "environment.gpus", "containers get no GPU")
 	reject(f.Environment.TPU != nil, "environment.tpu", "containers get no TPU")
 	reject(f.Environment.OS != "" && f.Environment.OS != "linux", "environment.os", fmt.Sprintf("%q is not linux", f.Environment.OS))

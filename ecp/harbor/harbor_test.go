@@ -78,11 +78,18 @@ allow_internet = false
 	}
 }
 
+// A task without a version, and with empty lists of what a manifest cannot express, is imported.
+func TestDefaults(t *testing.T) {
+	dir := writeTask(t, t.TempDir(), map[string]string{"task.toml": "[agent]\nallowed_hosts = []\n[verifier]\ncollect = []\nallowed_hosts = []\n[verifier.env]\n[environment]\nmcp_servers = []\nallowed_hosts = []\n[environment.env]\n"})
+	if tasks, err := Tasks(dir); err != nil || len(tasks) != 1 || !tasks[0].Network {
+		t.Errorf("%+v, %v", tasks, err)
+	}
+}
+
 // A setting that a manifest cannot express is refused by its key.
 func TestRefusedKeys(t *testing.T) {
 	for text, want := range map[string]string{
 		"version = \"2.0\"":     "schema_version: \"2.0\"",
-		"":                      "schema_version: \"\"",
 		"[agent]\nuser = \"x\"": "agent.user: ",
 		"[agent]\nnetwork_mode = \"allowlist\"\nallowed_hosts = [\"x\"]": "agent.network_mode: \"allowlist\"",
 		"[verifier]\nallowed_hosts = [\"x\"]":                            "verifier.allowed_hosts: ",
@@ -109,7 +116,7 @@ func TestRefusedKeys(t *testing.T) {
 		"[environment]\nmemroy_mb = 5":                                   "environment.memroy_mb: unknown key",
 		"[environment":                                                   "toml: ",
 	} {
-		if !strings.HasPrefix(text, "version") && text != "" {
+		if !strings.HasPrefix(text, "version") {
 			text = "version = \"1.0\"\n" + text
 		}
 		dir := writeTask(t, t.TempDir(), map[string]string{"task.toml": text + "\n"})

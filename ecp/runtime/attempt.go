@@ -25,6 +25,8 @@ type attempt struct {
 	executor     executor
 	earlierCalls []grade.Call
 
+	killedAtStart bool // the agent was killed before it answered agent/initialize
+
 	ungraded []answeredStep // steps that are graded after the agent has ended
 	snapshot *snapshot      // the agent's changes; nil until they have been read
 }
@@ -254,6 +256,7 @@ func (a *attempt) connect(ctx context.Context) error {
 	}
 	if err := a.initialize(ctx, limit); err != nil {
 		var e *CallError
+		a.killedAtStart = errors.As(err, &e) && (e.Kind == kindTimeout || e.Kind == kindInterrupted)
 		if errors.As(err, &e) && (e.Kind == kindVersion || e.Kind == kindCapability) {
 			a.blockTarget(a.c.target, e)
 		}
@@ -346,7 +349,9 @@ func (a *attempt) runStep(ctx context.Context, i int, step Step) bool {
 func (a *attempt) gradeAfterAgent(ctx context.Context) {
 	last := a.ungraded[len(a.ungraded)-1].index + 1
 	a.disconnect()
-	if err := a.executor.stopAgent(ctx); err != nil {
+	if err := a.executor.stopAgent(ctx); err != nil && ctx.Err() != nil {
+		a.fail(ctx, last, stoppedError(ctx, "environment", "there was no time left to stop the agent"))
+	} else if err != nil {
 		a.fail(ctx, last, callError(kindEnvironment, "environment", "%v", err))
 	} else if a.takeSnapshot(); a.snapshot.err != nil {
 		a.fail(ctx, last, callError(kindWorkspace, "workspace", "%v", a.snapshot.err))

@@ -189,6 +189,15 @@ func clip(text string, n int) string {
 	return strings.NewReplacer("\n", " ", "\r", " ").Replace(text)
 }
 
+// clipEnd is clip for a text whose end matters, such as the output of a build.
+func clipEnd(text string, n int) string {
+	text = strings.TrimSpace(text)
+	if len(text) > n {
+		text = "…" + strings.ToValidUTF8(text[len(text)-n:], "")
+	}
+	return clip(text, len(text))
+}
+
 // strayOutput counts the unexpected output of an agent by kind, and stores the first example of each.
 type strayOutput struct {
 	mu     sync.Mutex // guards the fields below

@@ -25,6 +25,9 @@ const (
 	// container.
 	imageTime  = 30 * time.Minute
 	removeTime = time.Minute
+	// creationTime is how long an engine may need to finish the creation of a container whose command
+	// was killed.
+	creationTime = 3 * time.Second
 	// engineFailed is the exit code of docker and podman for their own errors.
 	engineFailed = 125
 )
@@ -37,6 +40,10 @@ type containerExecutor struct {
 	image string
 	dir   string
 	names []string // names of the containers that were started
+
+	// interrupted means that a command that creates a container was killed, perhaps before the
+	// container existed. The engine may still create it.
+	interrupted bool
 }
 
 func (a *attempt) newContainerExecutor(ctx context.Context, e Environment, dir string) (executor, error) {
@@ -64,7 +71,8 @@ func (p *containerExecutor) agent(target string, env []string) proc.Spec {
 func (p *containerExecutor) command(ctx context.Context, line string) (int, string, error) {
 	spec := p.spec(p.env.Graders, []string{WorkspaceVariable + "=" + containerWorkspace}, line)
 	code, output, err := runCaptured(ctx, spec, p.a.pool)
-	if removeErr := p.stopAgent(context.WithoutCancel(ctx)); err == nil {
+	p.interrupted = ctx.Err() != nil
+	if removeErr := p.stopAgent(ctx); err == nil {
 		err = removeErr
 	}
 	if err == nil && code == engineFailed {
@@ -79,6 +87,7 @@ func (p *containerExecutor) runArgs(g Grants) (args []string, name string) {
 	name = "ecp-" + strings.ToLower(rand.Text())
 	p.names = append(p.names, name)
 	args = []string{"run", "--name", name, "--label", "ecp.run=" + p.a.id}
+	args = append(args, "--stop-timeout", "0") // otherwise podman rm --force waits ten seconds for a shell that ignores SIGTERM
 	args = append(args, "--pids-limit", "1024", "--security-opt", "no-new-privileges", "--cap-drop", "NET_RAW", "--pull", "never")
 	if !g.Network {
 		args = append(args, "--network", "none")
@@ -104,7 +113,7 @@ func (p *containerExecutor) spec(g Grants, env []string, line string, flags ...s
 	args, _ := p.runArgs(g)
 	args = append(append(args, "--rm", "--init"), flags...)
 	switch { // files in the workspace must belong to the user
-	case p.env.Kind == KindPodman:
+	case p.env.Kind == KindPodman && os.Getuid() != 0: // for root, podman refuses keep-id
 		args = append(args, "--userns", "keep-id")
 	case goruntime.GOOS != "windows":
 		args = append(args, "--user", fmt.Sprintf("%d:%d", os.Getuid(), os.Getgid()))
@@ -119,25 +128,51 @@ func (p *containerExecutor) spec(g Grants, env []string, line string, flags ...s
 	return proc.Spec{Path: p.env.Kind, Args: append(args, p.image, "sh", "-c", line)}
 }
 
-// stopAgent implements executor: it removes the containers.
+// stopAgent implements executor: it removes the containers, also if ctx has ended. It keeps the names
+// of those that it could not remove, so that close tries again.
 func (p *containerExecutor) stopAgent(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTime)
+	defer cancel()
 	var errs []error
-	for _, name := range p.names {
-		limited, cancel := context.WithTimeout(ctx, removeTime)
-		code, output, err := runCaptured(limited, proc.Spec{Path: p.env.Kind, Args: []string{"rm", "--force", name}}, p.a.pool)
-		cancel()
-		if err == nil && code != 0 && !strings.Contains(strings.ToLower(output), "no such container") {
-			err = errors.New(clip(output, maxShown))
-		}
-		if err != nil {
+	names := p.names
+	p.names = nil
+	for _, name := range names {
+		if err := p.remove(limited, name); err != nil {
+			p.names = append(p.names, name)
 			errs = append(errs, fmt.Errorf("%s: cannot remove the container %s: %w", p.env.Kind, name, err))
 		}
 	}
-	p.names = nil
+	p.interrupted = false
 	return errors.Join(errs...)
 }
 
+// remove removes a container. A container that does not exist counts as removed, except that remove
+// waits for creationTime for a container whose creation was interrupted.
+func (p *containerExecutor) remove(ctx context.Context, name string) error {
+	deadline := time.Now().Add(creationTime)
+	for {
+		code, output, err := runCaptured(ctx, proc.Spec{Path: p.env.Kind, Args: []string{"rm", "--force", name}}, p.a.pool)
+		lower := strings.ToLower(output)
+		missing := strings.Contains(lower, "no such container")
+		busy := strings.Contains(lower, "already in progress") // the engine is removing it because of --rm
+		switch {
+		case err != nil:
+			return err
+		case (busy || missing && p.interrupted) && time.Now().Before(deadline):
+			time.Sleep(removePause)
+		case code != 0 && !missing && !busy:
+			return errors.New(clip(output, maxShown))
+		default:
+			return nil
+		}
+	}
+}
+
+// removePause is the pause before remove tries again.
+const removePause = 200 * time.Millisecond
+
 func (p *containerExecutor) close() []string {
+	p.interrupted = p.a.killedAtStart
 	if err := p.stopAgent(context.Background()); err != nil {
 		return []string{err.Error()}
 	}
@@ -206,7 +241,7 @@ func (r *run) prepareImage(ctx context.Context, e Environment) (name string, err
 	}
 	code, output, err := runCaptured(ctx, proc.Spec{Path: e.Kind, Args: args}, r.pool)
 	if err != nil || code != 0 {
-		return "", fmt.Errorf("%s %s: %w", e.Kind, args[0], errors.Join(err, errors.New(clip(output, maxShown))))
+		return "", fmt.Errorf("%s %s: %w", e.Kind, args[0], errors.Join(err, errors.New(clipEnd(output, maxShown))))
 	}
 	return name, nil
 }

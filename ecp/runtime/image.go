@@ -81,6 +81,7 @@ func (p *imageExecutor) runStarter(ctx context.Context, args []string) error {
 	case <-p.starter.Done():
 		return fmt.Errorf("%s %s: %s", p.env.Kind, args[0], clip(out.String(), maxShown))
 	case <-limited.Done():
+		p.interrupted = true
 		return fmt.Errorf("%s %s: the container did not start in time: %w", p.env.Kind, args[0], limited.Err())
 	}
 }
@@ -106,7 +107,7 @@ func (s *readinessOutput) Write(p []byte) (int, error) {
 
 // removeContainer removes the container, and ends the command that kept it running.
 func (p *imageExecutor) removeContainer(ctx context.Context) error {
-	err := p.containerExecutor.stopAgent(context.WithoutCancel(ctx))
+	err := p.containerExecutor.stopAgent(ctx)
 	if p.starter != nil {
 		p.starter.Kill()
 		p.starter.Wait()
