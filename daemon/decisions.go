@@ -99,6 +99,11 @@ func (e *decisions) Remembered() ([]permission.Remembered, error) { return e.mem
 // Forget removes the approvals that are remembered under a key. It reports whether there were any.
 func (e *decisions) Forget(key string) (bool, error) { return e.memory.Forget(key) }
 
+// SandboxUnavailable returns why commands do not run in the sandbox; empty if they do.
+func (e *decisions) SandboxUnavailable() string {
+	return e.bounds.Unavailable(e.current().config.Config)
+}
+
 // NotContained returns why an agent's commands still need approval although a command-line flag
 // makes them run in the workspace sandbox, or "" if they do not need approval.
 func (e *decisions) NotContained(agent string) string {

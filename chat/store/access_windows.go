@@ -2,8 +2,8 @@ package store
 
 import "os"
 
-// access returns an error if the process may not write a file. Folders are not checked.
-func access(path string) error {
+// checkAccess returns an error if the process may not write a file. Folders are not checked.
+func checkAccess(path string) error {
 	info, err := os.Stat(path)
 	if err != nil || info.IsDir() {
 		return err

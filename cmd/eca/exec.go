@@ -45,7 +45,7 @@ stdin is context for the model.
   workspace  also run commands that stay in the sandbox of this directory, without network and
              with an undo point, if the system supports this; ask about the rest
   all        approve everything, also what cannot be undone, except commands that need to leave the
-             sandbox of this directory; ask about those
+             sandbox of this directory; ask about those. If the sandbox is off, nothing stops them
   none       refuse everything that needs approval
 The model gets a refusal as the result of the call, and continues.
 
@@ -199,7 +199,7 @@ func execCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *co
 	flags.StringVarP(&f.model, "model", "m", "", "model to use, as provider/model")
 	flags.StringVar(&f.agent, "agent", "", "agent to use")
 	flags.StringVar(&f.chat, "chat", "", "id of a chat to continue, or its first characters (at least 4)")
-	flags.BoolVar(&f.continueLast, "continue", false, "continue the last chat of this directory that has an answer from a model")
+	flags.BoolVar(&f.continueLast, "continue", false, "continue the last chat of this directory with a prompt to a model")
 	flags.StringVarP(&f.folder, "cd", "C", "", "work in this directory")
 	flags.BoolVar(&f.ephemeral, "ephemeral", false, "do not keep the chat")
 	flags.StringArrayVar(&f.images, "image", nil, "give the model this image file; repeat it for several")
@@ -348,6 +348,11 @@ func (c *execClient) check(ctx context.Context, prompt string) (chatID string, e
 	if c.flags.unaskedMode() != "" {
 		if why := c.daemon.NotContained(cfg.AgentOrDefault(c.flags.agent)); why != "" {
 			c.note("--approve workspace: commands are not run without a question, since " + why)
+		}
+	}
+	if c.flags.approve == approveAll {
+		if why := c.daemon.SandboxUnavailable(); why != "" {
+			c.note("--approve all: commands run with all your rights, since " + why)
 		}
 	}
 	if chatID == "" {

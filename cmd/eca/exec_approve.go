@@ -155,10 +155,14 @@ func (c *execClient) runsInSandbox(ctx context.Context, call pendingCall) bool {
 func (c *execClient) remedies() []string {
 	var out []string
 	var options []string
+	everything := "everything; commands stay in the sandbox"
+	if why := c.daemon.SandboxUnavailable(); why != "" {
+		everything = "everything; commands run with all your rights, since " + why
+	}
 	for _, option := range []struct{ name, text string }{
 		{approveAutoEdit, "--approve auto-edit (changes of files in this directory)"},
 		{approveWorkspace, "--approve workspace (also commands, in the sandbox of this directory)"},
-		{approveAll, "--approve all (everything; commands stay in the sandbox)"},
+		{approveAll, "--approve all (" + everything + ")"},
 		{allowByRule, "a rule in toolCall.approval.allow of the configuration (calls like these)"},
 		{changeRule, "a change of the rule in toolCall.approval.ask, which comes before rules that allow"},
 		{changeHook, "a change of the hook that requires approval"},

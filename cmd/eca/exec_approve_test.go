@@ -161,6 +161,19 @@ func TestExecApproveWorkspaceWins(t *testing.T) {
 	}
 }
 
+// Without the sandbox, neither the hint nor --approve all pretends that there is one.
+func TestApproveAllWithoutSandbox(t *testing.T) {
+	p := newProvider(t, callCassette(`{tool: eca__shell_command, arguments: {command: "touch made"}}`))
+	here := newPlace(t, append(p.env(), `ECA_CONFIG={"toolCall": {"sandbox": "off"}}`)...)
+	const rights = "commands run with all your rights, since the sandbox is switched off (toolCall.sandbox)"
+	if _, errOut, code := runProgram(t, here, "", "exec", "go"); code != exitRefused || !strings.Contains(errOut, "--approve all (everything; "+rights+")") {
+		t.Errorf("exit code %d:\n%s", code, errOut)
+	}
+	if _, errOut, code := runProgram(t, here, "", "exec", "--approve", "all", "go"); code != 0 || !strings.Contains(errOut, "--approve all: "+rights) {
+		t.Errorf("exit code %d:\n%s", code, errOut)
+	}
+}
+
 // A model cannot leave the sandbox because everything is approved; the user is shown how commands
 // can leave it.
 func TestExecSaysHowCommandsLeaveTheSandbox(t *testing.T) {

@@ -253,26 +253,34 @@ func (b *Bounds) LanguageServer(cfg *config.Config, roots []string, named bool, 
 	if !named {
 		by = byWorkspaceRule
 		s := b.Enforceable(cfg, untrusted)
-		why := s.ReadsUnavailable
+		why := b.Unavailable(cfg)
 		if why == "" {
 			why = s.WorkspaceUnavailable()
 		}
 		if why != "" {
-			return sandbox.Policy{}, nil, fmt.Errorf("it starts only if your configuration names it (lsp): %s", strings.TrimPrefix(why, "it would only read, but "))
+			return sandbox.Policy{}, nil, fmt.Errorf("it starts only if your configuration names it (lsp): %s", why)
 		}
 	}
 	p := b.PolicyFor(cfg, roots, by)
 	return p, b.environment(cfg, by, p.Level), nil
 }
 
+// Unavailable returns why commands do not run in the sandbox; empty if they do.
+func (b *Bounds) Unavailable(cfg *config.Config) string {
+	if cfg.ToolCall.Sandbox == sandboxOff {
+		return "the sandbox is switched off (toolCall.sandbox)"
+	}
+	if s := b.opts.Children.Bounds(); !s.Holds {
+		return "there is no sandbox on this machine: " + s.Without
+	}
+	return ""
+}
+
 // Enforceable returns which guarantees about commands that run without a question can be enforced
 // on this machine.
 func (b *Bounds) Enforceable(cfg *config.Config, untrusted []config.Unit) permission.Sandbox {
-	if cfg.ToolCall.Sandbox == sandboxOff {
-		return permission.Sandbox{ReadsUnavailable: "it would only read, but the sandbox is switched off (toolCall.sandbox)"}
-	}
-	if s := b.opts.Children.Bounds(); !s.Holds {
-		return permission.Sandbox{ReadsUnavailable: "it would only read, but there is no sandbox here to enforce that: " + s.Without}
+	if why := b.Unavailable(cfg); why != "" {
+		return permission.Sandbox{ReadsUnavailable: "it would only read, but " + why}
 	}
 	hosts := len(cfg.ToolCall.SandboxHosts)+len(cfg.ToolCall.SandboxNetwork.Allow) > 0
 	var writable []string
