@@ -11,6 +11,6 @@ func (e *Engine) Sessions() []*Session {
 	e.mu.Lock()
 	open := slices.Collect(maps.Values(e.sessions))
 	e.mu.Unlock()
-	slices.SortFunc(open, func(a, b *Session) int { return cmp.Compare(a.id, b.id) })
+	slices.SortStableFunc(open, func(a, b *Session) int { return cmp.Compare(a.id, b.id) })
 	return open
 }

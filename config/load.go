@@ -277,7 +277,7 @@ func Load(in Inputs) *Loaded {
 	b.checkFiles()
 	// Sorted, so that two loads of the same files can be compared.
 	slices.Sort(b.Files)
-	slices.SortFunc(b.Problems, func(x, y Problem) int {
+	slices.SortStableFunc(b.Problems, func(x, y Problem) int {
 		return cmp.Or(strings.Compare(x.Source, y.Source), x.Line-y.Line, strings.Compare(x.Cause, y.Cause))
 	})
 	b.resolve = b.textResolver()

@@ -30,7 +30,7 @@ func (l *Loaded) Values() []Value {
 			out = append(out, v)
 		}
 	})
-	slices.SortFunc(out, func(a, b Value) int { return slices.Compare(a.Path, b.Path) })
+	slices.SortStableFunc(out, func(a, b Value) int { return slices.Compare(a.Path, b.Path) })
 	return out
 }
 

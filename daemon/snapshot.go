@@ -197,7 +197,7 @@ func (r *reader) newPolicy(s *Snapshot) *permission.Policy {
 		Bounds:    func(call tools.Call) *event.Sandbox { return r.bounds.Describe(cfg, call) },
 		Protected: append(r.opts.ownFolders(r.ephemeralDir), r.opts.ownFiles()...),
 	})
-	slices.SortFunc(errs, func(a, b *permission.RuleError) int { return strings.Compare(a.Error(), b.Error()) })
+	slices.SortStableFunc(errs, func(a, b *permission.RuleError) int { return strings.Compare(a.Error(), b.Error()) })
 	for _, err := range errs {
 		cfg.Problems = append(cfg.Problems, cfg.Problem(append(bounds.RulePath(err.Rule), err.Path...), "%v", err))
 	}

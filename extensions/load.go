@@ -123,7 +123,7 @@ func (g *gatherer) finish() {
 	sortBy(g.set.Skills, func(s Skill) string { return s.Name })
 	sortBy(g.set.Rules, func(r Rule) string { return r.ID })
 	sortBy(g.set.Commands, func(c Command) string { return c.Name })
-	slices.SortFunc(g.set.Problems, func(a, b config.Problem) int {
+	slices.SortStableFunc(g.set.Problems, func(a, b config.Problem) int {
 		return cmp.Or(cmp.Compare(a.Source, b.Source), a.Line-b.Line, cmp.Compare(a.Cause, b.Cause))
 	})
 }

@@ -33,6 +33,6 @@ func (m *Monitor) Views() []ViewState {
 	for _, v := range shown.all() {
 		out = append(out, ViewState{ChatID: v.chatID, Position: event.Seq(v.position.Load()), Next: v.session.Next(), Ended: v.hasEnded()})
 	}
-	slices.SortFunc(out, func(a, b ViewState) int { return cmp.Compare(a.ChatID, b.ChatID) })
+	slices.SortStableFunc(out, func(a, b ViewState) int { return cmp.Compare(a.ChatID, b.ChatID) })
 	return out
 }

@@ -46,7 +46,7 @@ func (s *Store) List(ctx context.Context, roots []string, by chat.Order, limit i
 		out = append(out, c)
 	}
 	// SQLite does not guarantee the order of an aggregate, although it keeps it here.
-	slices.SortFunc(out, func(a, b chat.Summary) int {
+	slices.SortStableFunc(out, func(a, b chat.Summary) int {
 		if by == chat.ByCreated {
 			return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(b.ID, a.ID))
 		}

@@ -291,7 +291,7 @@ func (r *record) restoreEntries(todo []change) (problems []string) {
 		}
 	}
 	const usable = 0o700 // permissions of folders until their contents are restored
-	slices.SortFunc(todo, func(a, b change) int {
+	slices.SortStableFunc(todo, func(a, b change) int {
 		return cmp.Or(strings.Count(string(a.Path), "/")-strings.Count(string(b.Path), "/"), cmp.Compare(a.Path, b.Path))
 	})
 	each(func(c change) func(safeio.Entry) error {

@@ -117,7 +117,7 @@ func (st *store) list() []*task {
 	for i, j := range jobs {
 		tasks[i] = j.snapshot(nil)
 	}
-	slices.SortFunc(tasks, func(a, b *task) int {
+	slices.SortStableFunc(tasks, func(a, b *task) int {
 		return cmp.Or(cmp.Compare(b.Status.Timestamp, a.Status.Timestamp), cmp.Compare(a.ID, b.ID))
 	})
 	return tasks

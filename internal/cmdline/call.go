@@ -102,14 +102,13 @@ func (w *walker) command(r run) {
 			c.Values = append(c.Values, b.values...)
 		}
 	}
-	likely, values := w.withLikelyWords(r.words)
-	c.Values = append(c.Values, values...)
 	if !first.known || first.glob {
 		w.markUnresolved("the name of a command is computed")
 		c.Why = "the name of a command is computed"
 		c.Forms = expandedTexts(r.words, &w.steps)
 		c.setLosses(findLossesForValues(r.words, &w.steps))
 		textLister{w}.listVariableCommand(r, &c)
+		expansions{w}.judge(&c, r.words)
 		w.add(c)
 		return
 	}
@@ -156,12 +155,7 @@ func (w *walker) command(r run) {
 	case c.Effect != Reads && slices.ContainsFunc(r.words, func(word word) bool { return word.possible != nil }):
 		w.markComputed("some of its arguments are computed")
 	}
-	if len(values) > 0 && c.Effect != Reads {
-		l := loss{c.Destroys, c.Deletes, c.Discards}
-		l.add(findLosses(first.text, likely[1:]))
-		c.setLosses(l)
-	}
-	c.HiddenOption = w.hidesOption(r.words)
+	expansions{w}.judge(&c, r.words)
 	w.out.Data = w.out.Data || c.Effect == Reads && slices.ContainsFunc(c.Paths, func(path Path) bool { return path.Anywhere })
 	w.add(c)
 }
@@ -246,12 +240,12 @@ func (w *walker) wrapper(r run) (kind wrapperKind, ok bool) {
 		}
 		w.inner(r, rest, true)
 		inner := &w.out.Commands[len(w.out.Commands)-1]
-		inner.HiddenOption = inner.HiddenOption || w.hidesOption(append(slices.Clip(rest), word{}))
+		inner.HiddenOption = inner.HiddenOption || expansions{w}.hidesOption(append(slices.Clip(rest), word{}))
 		return transparent, true
 	case "find":
 		return w.find(r)
 	case "git":
-		return w.gitWrapper(r)
+		return textLister{w}.gitWrapper(r)
 	case "eval":
 		text, known := joinArguments(args)
 		if !known {

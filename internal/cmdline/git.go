@@ -163,7 +163,7 @@ func gitPaths(p program, dir string, g parsedWords) []Path {
 }
 
 // gitWrapper lists the commands that a subcommand of git runs.
-func (w *walker) gitWrapper(r run) (wrapperKind, bool) {
+func (w textLister) gitWrapper(r run) (wrapperKind, bool) {
 	operands := gitFront(r.words[1:]).operands
 	runs := func(sub, action string) (command []word, found bool) {
 		if len(operands) == 0 || operands[0].text != sub {
@@ -190,7 +190,7 @@ func (w *walker) gitWrapper(r run) (wrapperKind, bool) {
 		return opaque, true
 	case found, len(operands) > 0 && operands[0].text == "filter-branch":
 		w.markUnresolved("git " + operands[0].text + " runs texts")
-		return textLister{w}.list(r), true
+		return w.list(r), true
 	}
 	return opaque, false
 }

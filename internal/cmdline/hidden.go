@@ -7,10 +7,13 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
+// expansions judges the words of a command that the shell computes.
+type expansions struct{ *walker }
+
 // hidesOption reports whether a computed argument of a command may become one of the options that a
 // pattern must mention (Command.Demands). Arguments whose values are known do not count: the command is
 // judged with each of them.
-func (w *walker) hidesOption(words []word) bool {
+func (w expansions) hidesOption(words []word) bool {
 	name, args := programName(words[0].text), slices.Clone(words[1:])
 	computed := false
 	for i, arg := range args {
@@ -70,7 +73,7 @@ func (p program) hasMarkedOptions() bool {
 
 // isOneOperand reports whether a computed word is always one operand: it is in double quotes, and begins
 // with a text other than a dash, or with the path of a folder that the shell knows.
-func (w *walker) isOneOperand(word word) bool {
+func (w expansions) isOneOperand(word word) bool {
 	if !word.quoted {
 		return false
 	}
@@ -90,7 +93,7 @@ func (w *walker) isOneOperand(word word) bool {
 }
 
 // assigns reports whether the text may assign a value to a variable.
-func (w *walker) assigns(variable string) bool {
+func (w expansions) assigns(variable string) bool {
 	if w.scope == nil {
 		return true
 	}
@@ -102,7 +105,7 @@ func (w *walker) assigns(variable string) bool {
 // set, defaults apply (${x:-text}), and commands in substitutions print their arguments (echo, printf).
 // It is nil for a word whose values are known, and for a word with other expansions. Warnings consider such words;
 // nothing is allowed because of them.
-func (w *walker) likelyWords(word word) []string {
+func (w expansions) likelyWords(word word) []string {
 	if _, known := word.possibleTexts(); known || word.top || word.from == nil {
 		return nil
 	}
@@ -133,7 +136,7 @@ func (w *walker) likelyWords(word word) []string {
 			computed = true
 			var output *hereText
 			if len(p.Stmts) == 1 {
-				output = textLister{w}.outputOf(p.Stmts[0])
+				output = textLister(w).outputOf(p.Stmts[0])
 			}
 			if ok = ok && output.known(); ok {
 				text.WriteString(output.text)
@@ -154,8 +157,21 @@ func (w *walker) likelyWords(word word) []string {
 	return strings.Fields(text.String())
 }
 
+// judge adds to a command what follows from its computed words: whether they may hide an option, the
+// likely words, and what the command loses with these.
+func (w expansions) judge(c *Command, words []word) {
+	c.HiddenOption = w.hidesOption(words)
+	command, likely := w.withLikelyWords(words)
+	c.Values = append(c.Values, likely...)
+	if len(likely) > 0 && c.Effect != Reads && words[0].known {
+		l := loss{c.Destroys, c.Deletes, c.Discards}
+		l.add(findLosses(words[0].text, command[1:]))
+		c.setLosses(l)
+	}
+}
+
 // withLikelyWords returns a command with the likely words in the place of computed ones, and these words.
-func (w *walker) withLikelyWords(words []word) (command []word, likely []string) {
+func (w expansions) withLikelyWords(words []word) (command []word, likely []string) {
 	if !slices.ContainsFunc(words, func(w word) bool { return !w.known }) {
 		return words, nil
 	}

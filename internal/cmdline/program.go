@@ -408,7 +408,7 @@ func (w *walker) redirect(r *syntax.Redirect, depth int, input **hereText) {
 		}
 		return
 	}
-	for _, likely := range w.likelyWords(to) {
+	for _, likely := range (expansions{w}).likelyWords(to) {
 		if likely != "" && r.Op != syntax.RdrIn && r.Op != syntax.WordHdoc {
 			w.addWrite(likely)
 		}

@@ -107,6 +107,6 @@ func (c *Checker) ask(ctx context.Context, path string) (out []tools.Diagnostic,
 			out = append(out, d)
 		}
 	}
-	slices.SortFunc(out, tools.Diagnostic.Compare)
+	slices.SortStableFunc(out, tools.Diagnostic.Compare)
 	return out, err
 }

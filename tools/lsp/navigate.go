@@ -36,7 +36,7 @@ func (v *View) locations(ctx context.Context, at tools.Position, method string, 
 	for _, p := range found[:min(len(found), maxLocations)] {
 		out = append(out, s.position(p))
 	}
-	slices.SortFunc(out, tools.Position.Compare)
+	slices.SortStableFunc(out, tools.Position.Compare)
 	return slices.Compact(out), nil
 }
 

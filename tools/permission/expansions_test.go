@@ -68,7 +68,7 @@ func TestHiddenOptionsAreNotAllowed(t *testing.T) {
 	}
 }
 
-// What git runs for the user is subject to the rules for the program that it runs.
+// Rules apply to the programs that git runs.
 func TestCommandsOfGitAreJudged(t *testing.T) {
 	dir := makeFiles(t, map[string]string{"a": ""})
 	p := policyFor(t, rulesFor(t, []string{"git .*"}, []string{"rm .*"}), dir)

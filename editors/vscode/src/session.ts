@@ -1,5 +1,5 @@
 // Passes messages between the daemon and the page, answers the daemon's editor requests, and
-// keeps questions and calls for the next page while there is none.
+// keeps questions and calls until a page attaches.
 import * as vscode from "vscode";
 import { answerEditor, isEditorRequest } from "./editor";
 import type { Message } from "./frames";

@@ -41,7 +41,7 @@ export class Supervisor implements vscode.Disposable {
   private crashTimes: number[] = [];
   private restartTimer: NodeJS.Timeout | undefined;
   private disposed = false;
-  private reported: Daemon | undefined; // the last one whose unreadable output the user was told about
+  private reported: Daemon | undefined; // the last one whose unreadable output was reported to the user
 
   constructor(
     private readonly context: vscode.ExtensionContext,

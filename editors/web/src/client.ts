@@ -284,7 +284,7 @@ export class Client {
 
   // Turns.
 
-  /** Waits while the daemon starts. False: it cannot be reached; the user has been told. */
+  /** Waits while the daemon starts. False: it cannot be reached, and a notice says so. */
   async reach(): Promise<boolean> {
     while (!this.connection.ready) {
       const { problem } = this.connection;

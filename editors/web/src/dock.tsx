@@ -1,4 +1,4 @@
-// What waits for the user: calls to approve and questions to answer. It is above the prompt and never takes
+// Calls to approve and questions to answer. The dock is above the prompt and never takes
 // the focus, so that text typed into the prompt cannot approve anything.
 import type { VNode } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";

@@ -1,4 +1,4 @@
--- What waits for the user: tool calls to approve and questions to answer.
+-- Tool calls to approve and questions to answer.
 --
 -- The first of them is shown in a float over its chat. The float never takes the focus unasked, and gives it back
 -- after each decision: a key that was meant for something else cannot approve anything.

@@ -31,7 +31,7 @@ local function show(buf, row, col, suggestion)
   shown = { buf = buf, row = row, col = col, text = suggestion }
 end
 
--- Requests a completion at the cursor and shows it as ghost text. `quiet`: no message if there is none.
+-- Requests a completion at the cursor and shows it as ghost text. `quiet`: no message if the model proposes nothing.
 function M.complete(quiet)
   M.clear()
   local buf = api.nvim_get_current_buf()
