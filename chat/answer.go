@@ -127,7 +127,7 @@ func (a *answer) proposeCall(d llm.Delta) {
 		summary = spec.Preparing
 	} else if d.Name == compactSpec().Name && t.Config.Conformance().CompactByTool {
 		c.Tool = event.Tool{Name: CompactTool, Server: tools.Native, Origin: tools.OriginNative}
-		summary = progressCompactingTool
+		summary = compactToolSummary
 	} else {
 		c.Tool = event.Tool{Name: d.Name, Server: "unknown", Origin: "unknown"}
 	}

@@ -19,13 +19,13 @@ import (
 // events, so that the history is the same after a restart. The log keeps the original messages.
 
 const (
-	progressCompacting     = "Compacting"
-	progressCompactingTool = "Compacting..."
+	progressCompacting = "Compacting"
+	compactToolSummary = "Compacting..." // of a call of the tool compact_chat
 
 	noticeOverflow = "Context window exceeded. Auto-compacting conversation...\n"
 
-	// keptResultTokens is how many tokens of the newest results pruning keeps, estimated
-	// (eca-features.md, Appendix B).
+	// keptResultTokens is how many estimated tokens of the newest tool results the first pruning
+	// keeps; attempt n keeps a nth of it (eca-features.md, Appendix B).
 	keptResultTokens = 40_000
 	// maxRecoveries is how many times one request is shortened.
 	maxRecoveries = 8
@@ -133,8 +133,8 @@ func (c *compactor) summaryQuestion(instructions string) string {
 	return question
 }
 
-// summarizeWith asks a model for a summary of the conversation. If that request is too long, it tries
-// again with less of the conversation.
+// summarizeWith asks a model for a summary of the conversation. If that request is too long, or the
+// model calls a tool instead of answering, it tries again with less of the conversation.
 func (c *compactor) summarizeWith(model Model, instructions string) (string, error) {
 	question := c.summaryQuestion(instructions)
 	messages := read(c.rec, (*history.History).Messages)
@@ -147,7 +147,6 @@ func (c *compactor) summarizeWith(model Model, instructions string) (string, err
 		if isImageRefusal(err) && model.ID == c.model.ID && c.images.withholdAfterRefusal(err) {
 			continue
 		}
-		// The model may have called a tool instead of answering.
 		calledTool := errors.Is(err, errNoText) && len(req.Tools) > 0
 		if err == nil || !isContextOverflow(err) && !calledTool {
 			return summary, err
@@ -163,7 +162,8 @@ func (c *compactor) summarizeWith(model Model, instructions string) (string, err
 
 // summaryRequest returns the request for a summary. The chat's own model gets the question after the
 // unchanged conversation, which the provider has in its cache. Another model gets a transcript of at
-// most budget tokens (0 means unlimited), and so does the chat's own model if budget is set.
+// most budget tokens; if budget is 0, of half of its context, or of everything if that is not known. The
+// chat's own model also gets a transcript if budget is set.
 func (c *compactor) summaryRequest(model Model, messages []llm.Message, question string, budget int64) llm.Request {
 	if model.ID == c.model.ID && budget == 0 {
 		req := c.requests.build()
@@ -172,8 +172,7 @@ func (c *compactor) summaryRequest(model Model, messages []llm.Message, question
 		return req
 	}
 	if budget == 0 && model.Limit.Context > 0 {
-		const share = 2 // half of the context; the rest is for the answer, and for errors of the estimate
-		budget = model.Limit.Context / share
+		budget = model.Limit.Context / 2 // the rest is for the answer, and for errors of the estimate
 	}
 	return llm.Request{
 		Purpose: llm.PurposeCompact, Model: model.Name, System: question, MaxOutput: model.Limit.Output, Context: model.Limit.Context,

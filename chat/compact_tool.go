@@ -42,7 +42,7 @@ func (c *compactor) summarizeByTool(instructions string) (string, error) {
 			continue
 		}
 		c.rec.emit(
-			event.ToolJudged{Tool: call.Tool, Arguments: json.RawMessage(call.arguments), Decision: string(tools.Allow), Summary: progressCompactingTool},
+			event.ToolJudged{Tool: call.Tool, Arguments: json.RawMessage(call.arguments), Decision: string(tools.Allow), Summary: compactToolSummary},
 			event.ToolStarted{CallID: call.CallID}, event.Progress{Text: progressCalling},
 			event.ToolFinished{CallID: call.CallID, Outputs: []string{"Compacted successfully!"}, ElapsedMS: 1},
 		)

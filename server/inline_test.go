@@ -22,26 +22,26 @@ func newInlineRig(t *testing.T, o options) *rig {
 	return r
 }
 
-// slowProvider serves a cassette and reports when requests begin and end, for example because they
-// are closed.
-func slowProvider(t *testing.T, tape string) (config map[string]any, began, ended <-chan struct{}) {
+// observedProvider serves a cassette and reports when each request begins and ends, also if the client
+// closes it.
+func observedProvider(t *testing.T, tape string) (config map[string]any, began, ended <-chan struct{}) {
 	t.Helper()
 	player, err := cassette.Parse([]byte(tape))
 	if err != nil {
 		t.Fatal(err)
 	}
-	play, come, done := player.Handler(nil), make(chan struct{}, 10), make(chan struct{}, 10)
+	play, beginnings, ends := player.Handler(nil), make(chan struct{}, 10), make(chan struct{}, 10)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		come <- struct{}{}
+		beginnings <- struct{}{}
 		play.ServeHTTP(w, r)
-		done <- struct{}{}
+		ends <- struct{}{}
 	}))
 	t.Cleanup(srv.Close)
 	return map[string]any{
 		"providers":  map[string]any{"slow": map[string]any{"api": "openai-chat", "url": srv.URL, "key": "k", "fetchModels": false}},
 		"rewrite":    map[string]any{"model": "slow/s"},
 		"completion": map[string]any{"model": "slow/s"},
-	}, come, done
+	}, beginnings, ends
 }
 
 func rewriteParams(id, prompt string, more map[string]any) map[string]any {
@@ -125,7 +125,7 @@ func TestRewrite(t *testing.T) {
 				t.Errorf("%s: answered %s", c.prompt, res)
 			}
 			r.Await(mark, "the end of "+c.prompt, rewriteEnded())
-			// A message after the end would arrive before the answer to another request.
+			// A stray message after the end would arrive before this answer.
 			_, _ = r.TryCall("unknown/thing", nil)
 			if got := renderRewrite(t, r, mark); got != c.want {
 				t.Errorf("%s, %s: %q, want %q", api, c.prompt, got, c.want)
@@ -138,7 +138,7 @@ func TestRewrite(t *testing.T) {
 	}
 }
 
-// The model sees the instruction, the selection, and the allowed part of its file.
+// The model sees the instruction, the selection, and as many lines of its file as fullFileMaxLines allows.
 func TestRewriteContext(t *testing.T) {
 	t.Parallel()
 	root := tempDir(t)
@@ -181,7 +181,7 @@ func TestRewriteContext(t *testing.T) {
 // A newer rewrite with the same id takes over; others continue.
 func TestRewriteTakesOver(t *testing.T) {
 	t.Parallel()
-	config, _, ended := slowProvider(t, `
+	config, _, ended := observedProvider(t, `
 cassette: 1
 turns:
   - user: '^first'
@@ -269,7 +269,7 @@ turns:
 // A cancelled completion ends at the provider too.
 func TestCompletionCancelled(t *testing.T) {
 	t.Parallel()
-	config, began, ended := slowProvider(t, "cassette: 1\ndefault:\n  steps:\n    - {text: 'one two', hang: true}\nturns: []\n")
+	config, began, ended := observedProvider(t, "cassette: 1\ndefault:\n  steps:\n    - {text: 'one two', hang: true}\nturns: []\n")
 	r := newInlineRig(t, options{config: config})
 	cancel := r.Begin("completion/inline", completionParams(nil))
 	<-began
@@ -278,7 +278,7 @@ func TestCompletionCancelled(t *testing.T) {
 	<-ended
 }
 
-func TestInlineModels(t *testing.T) {
+func TestInlineUnknownModels(t *testing.T) {
 	t.Parallel()
 	r := newInlineRig(t, options{config: map[string]any{
 		"rewrite": map[string]any{"model": "nowhere/r"}, "completion": map[string]any{"model": "mock2/c"},

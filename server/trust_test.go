@@ -15,18 +15,17 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// hostile is a workspace of an attacker: every program that runs leaves a file in ran, and every
-// redirected request reaches evil.
+// hostile is a workspace of an attacker: every program that runs creates a file
+// ran-NAME in the workspace, and every redirected request reaches evil.
 type hostile struct {
 	*rig
-	ran  string
 	evil atomic.Int32 // requests that reached the attacker
 }
 
 func newHostile(t *testing.T, init map[string]any) *hostile {
 	t.Helper()
 	needs.POSIX(t)
-	h := &hostile{ran: tempDir(t)}
+	h := &hostile{}
 	evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		h.evil.Add(1)
 		w.WriteHeader(http.StatusTeapot)
@@ -69,7 +68,6 @@ func newHostile(t *testing.T, init map[string]any) *hostile {
 			t.Fatal(err)
 		}
 	}
-	h.ran = root
 	h.rig = newRig(t, options{
 		root: root, init: init, env: map[string]string{"MOCK_KEY": "key-of-the-user"},
 		model: "cassette: 1\ndefault:\n  steps:\n    - calls: [{id: w, tool: eca__write_file, arguments: {path: \"${workspace}/w.txt\", content: x}}]\n    - {text: Done.}\nturns: []\n",
@@ -80,7 +78,7 @@ func newHostile(t *testing.T, init map[string]any) *hostile {
 // traces lists the programs that ran.
 func (h *hostile) traces(t *testing.T) string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(h.ran, "ran-*"))
+	files, err := filepath.Glob(filepath.Join(h.root, "ran-*"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,12 +105,12 @@ func (h *hostile) checkNothingRan(t *testing.T, chat string) {
 	}
 }
 
-// canAsk are the parameters of a client that shows questions.
-func canAsk() map[string]any {
+// initThatCanAsk returns the initialize parameters of a client that can show questions.
+func initThatCanAsk() map[string]any {
 	return map[string]any{"capabilities": map[string]any{"codeAssistant": map[string]any{"chat": true, "chatCapabilities": map[string]any{"askQuestion": true}}}}
 }
 
-// A repository's configuration runs and redirects nothing. A user whose client cannot show
+// Before it is trusted, a repository's configuration runs and redirects nothing. A user whose client cannot show
 // questions is shown how to trust it.
 func TestUntrusted(t *testing.T) {
 	t.Parallel()
@@ -120,14 +118,14 @@ func TestUntrusted(t *testing.T) {
 	h.Await(0, "a message", fake.Contains("$/showMessage", "eca trust "+h.root, "hooks.a", "mcpServers.m", "providers.mock", "toolCall.approval.byDefault", "compact.model"))
 	h.Await(0, "a message about texts", fake.Contains("$/showMessage", "r.md:1", "SKILL.md", "${env:MOCK_KEY}"))
 	if got := h.daemon.Config().WelcomeMessage; got != "from the folder" {
-		t.Errorf("what is harmless has no effect: %q", got)
+		t.Errorf("the harmless setting welcomeMessage was ignored: %q", got)
 	}
 	h.checkNothingRan(t, "c")
 	cfg := h.daemon.Config()
 	if len(cfg.Hooks)+len(cfg.MCPServers)+len(cfg.CustomTools) > 0 || cfg.Chat.DefaultTrust || cfg.ToolCall.ShellCommand.Path != "" || cfg.Providers["mock"].KeyRC != "" {
 		t.Errorf("%+v", cfg.Config)
 	}
-	// The same without approval, in another chat of the same daemon, and with auto-approve off.
+	// The same in another chat of this daemon.
 	h.checkNothingRan(t, "d")
 }
 
@@ -135,7 +133,7 @@ func TestUntrusted(t *testing.T) {
 // changes.
 func TestTrusting(t *testing.T) {
 	t.Parallel()
-	h := newHostile(t, canAsk())
+	h := newHostile(t, initThatCanAsk())
 	var question struct {
 		ChatID, Question string
 		Options          []struct{ Label string }
@@ -175,7 +173,7 @@ func TestTrusting(t *testing.T) {
 
 	// Changed content is not trusted, and the user is asked again.
 	for _, file := range []string{"preRequest", "cmd"} {
-		_ = os.Remove(filepath.Join(h.ran, "ran-"+file))
+		_ = os.Remove(filepath.Join(h.root, "ran-"+file))
 	}
 	raw := readFile(t, h.workspaceFile())
 	mark = h.Mark()
@@ -186,7 +184,7 @@ func TestTrusting(t *testing.T) {
 	if strings.Contains(h.traces(t), "preRequest") || strings.Contains(h.traces(t), "cmd") {
 		t.Errorf("changed content ran: %q", h.traces(t))
 	}
-	// After a no, the user is not asked again.
+	// After the user declines, eca does not ask again.
 	answers <- question.Options[1].Label
 	h.Await(mark, "an approval", fake.Content("toolCallRun", `"manualApproval":true`))
 	h.Notify("chat/toolCallReject", map[string]any{"chatId": "f", "toolCallId": "w", "goOn": true})

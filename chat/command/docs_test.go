@@ -32,6 +32,6 @@ func TestChatCommandsDoc(t *testing.T) {
 		}
 	}
 	if len(known) < 20 || strings.Count(string(page), "\n## ") < 2 {
-		t.Errorf("%d commands are seen", len(known))
+		t.Errorf("%d commands, %d headings: the test or the page is broken", len(known), strings.Count(string(page), "\n## "))
 	}
 }

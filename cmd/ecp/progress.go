@@ -21,12 +21,12 @@ type progress struct {
 	verbose bool
 
 	waitingFor string // the reason for waiting that is shown if the first scenario takes long
-	starting   string // is added to awaited while no agent has answered
+	starting   string // is added to waitingFor while no agent has answered
 
 	mu              sync.Mutex // guards the fields below
 	counts          map[string]int
 	last            string
-	notice          *time.Timer // shows awaited; nil before the first scenario begins
+	notice          *time.Timer // shows waitingFor; nil before the first scenario begins
 	noticeCancelled bool        // the notice is no longer needed
 	ready           bool        // an agent has answered
 }

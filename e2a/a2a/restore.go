@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// save stores the current task. The caller holds the job's lock. For an ended task it stores only
-// the hooks with pending notifications, so that no unused credentials stay on disk.
+// save stores the current task with its hooks. The caller holds the job's lock. Of an ended task's
+// hooks, it stores only those with pending notifications, so that no unused credentials stay on disk.
 func (j *job) save() {
 	if j.server.records == nil || j.removed {
 		return
@@ -24,8 +24,8 @@ func (j *job) save() {
 // serverEnded is the message of a task that was running when eca stopped.
 const serverEnded = "eca stopped before the task ended. Its output until then is in the context."
 
-// restore loads the tasks of the previous server. It marks tasks that were still running as failed,
-// sends the notifications that the previous server did not deliver, and removes tasks whose chats
+// restore loads the tasks of an earlier process. It marks tasks that were still running as failed,
+// sends the notifications that the earlier process did not deliver, and removes tasks whose chats
 // were deleted. See Options.ChatExists for chatExists.
 func (s *Server) restore(chatExists func(contextID string) (bool, error)) {
 	recs := slices.DeleteFunc(s.records.load(), func(rec record) bool {
@@ -46,7 +46,7 @@ func (s *Server) restore(chatExists func(contextID string) (bool, error)) {
 			hook.ctx, hook.cancel = context.WithCancel(s.postCtx)
 			j.hooks = append(j.hooks, hook)
 		}
-		j.resume()
+		j.settleRestored()
 		s.dropTasks(s.tasks.addEnded(j))
 	}
 }
@@ -62,8 +62,8 @@ func (s *Server) chatDeleted(t task, chatExists func(contextID string) (bool, er
 	return !exists
 }
 
-// resume notifies the receivers of a restored task's end. It fails a task that was still running.
-func (j *job) resume() {
+// settleRestored fails a restored task that was still running, and queues its pending notifications.
+func (j *job) settleRestored() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if !j.task.Status.State.ended() {
@@ -74,9 +74,9 @@ func (j *job) resume() {
 	j.queueNotifications()
 }
 
-// dropStale removes the hooks of ended tasks whose notifications should no longer be sent: tasks
-// that ended more than staleAge ago, and the oldest ones beyond maxRestored hooks. If notifications
-// are off, it removes all hooks. recs must be sorted by time of change.
+// dropStale removes the hooks of ended tasks whose notifications should no longer be sent: of tasks
+// that ended more than staleAge ago, and, counted from the newest task, of those whose hooks exceed
+// maxRestored. If notifications are off, it removes all hooks. recs must be sorted by time of change.
 func (s *Server) dropStale(recs []record) {
 	remaining := maxRestored
 	for i := range slices.Backward(recs) {
@@ -92,14 +92,14 @@ func (s *Server) dropStale(recs []record) {
 			remaining -= len(rec.Hooks)
 			continue
 		default:
-			s.opts.Log.Warn("dropping the late push notifications of a task's end", "task", rec.Task.ID, "ended", rec.Task.Status.Timestamp)
+			s.opts.Log.Warn("dropping old or surplus push notifications of an ended task", "task", rec.Task.ID, "ended", rec.Task.Status.Timestamp)
 		}
 		rec.Hooks = nil
 		s.records.save(*rec)
 	}
 }
 
-// dropTasks stops all work for tasks that were removed from the store, and deletes their records.
+// dropTasks stops all work for tasks that were removed from s.tasks, and deletes their records on disk.
 func (s *Server) dropTasks(removed []*job) {
 	for _, j := range removed {
 		j.discard()

@@ -22,9 +22,9 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
-// pageDelay is how long the session stops reading from the server if no page reads. Meanwhile the
+// maxReadPause is how long the session stops reading from the server if no page reads. Meanwhile the
 // server merges its messages. Then the pages are disconnected; they connect again and load the chat.
-const pageDelay = 20 * time.Second
+const maxReadPause = 20 * time.Second
 
 // maxFrame bounds a message of the server, which is part of this program, in bytes.
 const maxFrame = 1 << 30
@@ -48,8 +48,8 @@ type session struct {
 	ended  chan struct{} // closed when the server has ended
 	work   sync.WaitGroup
 
-	pageDelay   time.Duration
-	outboxFreed chan struct{} // gets an element when a message left an outbox, or a page disconnected
+	maxReadPause time.Duration
+	outboxFreed  chan struct{} // gets an element when a message left an outbox, or a page disconnected
 
 	writing sync.Mutex // held while a message is written to the server
 	server  io.Writer
@@ -91,7 +91,7 @@ func startSession(ctx context.Context, o Options) *session {
 	fromServer, toPages := io.Pipe()
 	s := &session{
 		folder: o.Folder, version: o.Version, log: o.Log, ctx: ctx, cancel: cancel, server: toServer, codec: jsonrpc.ContentLength(fromServer, maxFrame),
-		pageDelay: pageDelay, ended: make(chan struct{}), ready: make(chan struct{}), outboxFreed: make(chan struct{}, 1), pages: map[*page]struct{}{},
+		maxReadPause: maxReadPause, ended: make(chan struct{}), ready: make(chan struct{}), outboxFreed: make(chan struct{}, 1), pages: map[*page]struct{}{},
 	}
 	s.work.Go(func() {
 		defer close(s.ended)
@@ -242,7 +242,7 @@ func (s *session) attachedPages() []*page {
 }
 
 // waitForOutboxes waits while the outboxes of all pages are full, so that the server merges its
-// messages. After pageDelay, it drops these pages. While some page reads, it does not wait, and drops
+// messages. After maxReadPause, it drops these pages. While some page reads, it does not wait, and drops
 // the pages whose outboxes exceed maxOutbox.
 func (s *session) waitForOutboxes(pages []*page) {
 	var late <-chan time.Time
@@ -262,7 +262,7 @@ func (s *session) waitForOutboxes(pages []*page) {
 			return
 		}
 		if late == nil {
-			timer := time.NewTimer(s.pageDelay)
+			timer := time.NewTimer(s.maxReadPause)
 			defer timer.Stop()
 			late = timer.C
 		}

@@ -23,14 +23,14 @@ import (
 
 type message = jsonrpc.Message
 
-// scripted is a server that answers each request with its method, and sends the given
-// messages.
+// scripted is a server that answers each request with the name of its method, and sends the messages
+// that are passed to say.
 type scripted struct {
 	mu       sync.Mutex
 	received []message
 	out      io.Writer
 	began    chan struct{}
-	news     chan message
+	arrived  chan message // what pages sent
 }
 
 func (s *scripted) serve(ctx context.Context, r io.Reader, w io.Writer) error {
@@ -51,7 +51,7 @@ func (s *scripted) serve(ctx context.Context, r io.Reader, w io.Writer) error {
 		s.received = append(s.received, m)
 		s.mu.Unlock()
 		select {
-		case s.news <- m:
+		case s.arrived <- m:
 		case <-ctx.Done():
 			return nil
 		}
@@ -75,14 +75,14 @@ type rig struct {
 	handler *Handler
 	http    *httptest.Server
 	token   string
-	links   chan string
+	tokens  chan string // of new links
 }
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	r := &rig{scripted: &scripted{began: make(chan struct{}), news: make(chan message, 64)}, t: t, links: make(chan string, 8)}
+	r := &rig{scripted: &scripted{began: make(chan struct{}), arrived: make(chan message, 64)}, t: t, tokens: make(chan string, 8)}
 	r.handler, r.token = New(t.Context(), Options{
-		Serve: r.serve, Folder: "/work", Version: "1", Log: slog.New(slog.DiscardHandler), NewLink: func(token string) { r.links <- token },
+		Serve: r.serve, Folder: "/work", Version: "1", Log: slog.New(slog.DiscardHandler), NewLink: func(token string) { r.tokens <- token },
 	})
 	r.http = httptest.NewServer(r.handler)
 	t.Cleanup(func() {
@@ -118,7 +118,7 @@ func (r *rig) dial(session string) (*websocket.Conn, error) {
 	return conn, nil
 }
 
-// attach returns a page that follows.
+// attach connects a page and attaches it to the server's session.
 func (r *rig) attach(session string) *websocket.Conn {
 	r.t.Helper()
 	conn, err := r.dial(session)
@@ -151,7 +151,7 @@ func (r *rig) read(conn *websocket.Conn) string {
 // awaits waits for a message to the server that contains a text.
 func (r *rig) awaits(what string) message {
 	r.t.Helper()
-	for m := range r.news {
+	for m := range r.arrived {
 		if raw, _ := json.Marshal(m); strings.Contains(string(raw), what) {
 			return m
 		}
@@ -174,7 +174,7 @@ func TestTokenWorksOnce(t *testing.T) {
 	if status, session := r.exchange(r.token); status != http.StatusForbidden || session != "" {
 		t.Errorf("the token again: %d", status)
 	}
-	if status, _ := r.exchange(<-r.links); status != http.StatusOK {
+	if status, _ := r.exchange(<-r.tokens); status != http.StatusOK {
 		t.Errorf("the next token: %d", status)
 	}
 	for _, body := range []string{"", "[]", `{"token":""}`, `{"token":7}`, strings.Repeat("x", 2000)} {
@@ -277,7 +277,7 @@ func TestAnswersGoToThePageThatAsked(t *testing.T) {
 	r.say(message{Method: "chat/opened", Params: json.RawMessage(`{"chatId":"c"}`)})
 	for _, conn := range []*websocket.Conn{one, two} {
 		if got := r.read(conn); !strings.Contains(got, "chat/opened") {
-			t.Errorf("news: %s", got)
+			t.Errorf("notification: %s", got)
 		}
 	}
 }
@@ -319,7 +319,7 @@ func TestQuestionsWaitForAPage(t *testing.T) {
 	}
 }
 
-// The session owns the server's life: pages cannot begin or end it.
+// Only the handler starts and stops the server; pages cannot.
 func TestPagesCannotEndTheServer(t *testing.T) {
 	r := newRig(t)
 	_, session := r.exchange(r.token)
@@ -343,7 +343,7 @@ func TestPagesCannotEndTheServer(t *testing.T) {
 		}
 	}
 	if count > 2 {
-		t.Errorf("initialized %d times", count)
+		t.Errorf("the server received %d initialize and initialized messages, want 2", count)
 	}
 }
 
@@ -358,7 +358,7 @@ func TestPagesAreDisconnectedAtTheEnd(t *testing.T) {
 	<-r.handler.Ended()
 }
 
-// An invalid message ends the connection of its page alone.
+// An invalid message ends only the connection of the page that sent it.
 func TestMalformedMessages(t *testing.T) {
 	r := newRig(t)
 	_, session := r.exchange(r.token)
@@ -396,7 +396,7 @@ func (r *rig) sayMore() (messages int, said *atomic.Int64) {
 // A page that does not read delays no other page, and is disconnected.
 func TestPageThatDoesNotRead(t *testing.T) {
 	r := newRig(t)
-	r.handler.session.pageDelay = time.Hour
+	r.handler.session.maxReadPause = time.Hour
 	_, session := r.exchange(r.token)
 	asleep, awake := r.attach(session), r.attach(session)
 	defer time.AfterFunc(time.Minute, func() { _ = awake.CloseNow() }).Stop()
@@ -415,10 +415,10 @@ func TestPageThatDoesNotRead(t *testing.T) {
 	}
 }
 
-// If no page reads, the server waits. When the page reads again, it is sent everything.
+// While its only page does not read, the server waits. When the page reads again, it gets all messages.
 func TestServerWaitsForThePages(t *testing.T) {
 	r := newRig(t)
-	r.handler.session.pageDelay = time.Hour
+	r.handler.session.maxReadPause = time.Hour
 	_, session := r.exchange(r.token)
 	conn := r.attach(session)
 	messages, said := r.sayMore()
@@ -437,7 +437,7 @@ func TestServerWaitsForThePages(t *testing.T) {
 // If no page reads for long, the pages are disconnected.
 func TestPagesThatDoNotReadAreDisconnected(t *testing.T) {
 	r := newRig(t)
-	r.handler.session.pageDelay = 100 * time.Millisecond
+	r.handler.session.maxReadPause = 100 * time.Millisecond
 	_, session := r.exchange(r.token)
 	conn := r.attach(session)
 	messages, said := r.sayMore()

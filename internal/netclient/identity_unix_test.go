@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Read does not block on a named pipe in place of a certificate.
+// Read reports a named pipe where it expects a certificate, and does not block on it.
 func TestReadPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ca.pem")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {

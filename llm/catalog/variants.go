@@ -16,7 +16,7 @@ import (
 // Default is the name of the variant that is used if the user selects none. It is not listed.
 const Default = "default"
 
-// Payloads has variants by name. Each is merged into the body of a request; null removes a field.
+// Payloads are the variants of one model by name. Each is merged into the body of a request; null removes a field.
 type Payloads map[string]map[string]any
 
 //go:embed variants.json
@@ -26,7 +26,7 @@ var variantsJSON []byte
 // and the user's (eca-features.md 6.3).
 type Variants struct {
 	builtIn func() []variantRule // compiled when first needed
-	own     []variantRule
+	user    []variantRule
 }
 
 type variantRule struct {
@@ -34,14 +34,14 @@ type variantRule struct {
 	config.VariantRule
 }
 
-// matchTimeout limits one match of a user's pattern.
+// matchTimeout limits one match of a pattern.
 const matchTimeout = 100 * time.Millisecond
 
-// NewVariants compiles the rules of variantsByModel. It leaves out invalid patterns; bad has their
-// errors.
-func NewVariants(own map[string]config.VariantRule) (v *Variants, bad map[string]error) {
-	rules, bad := compile(own)
-	return &Variants{own: rules, builtIn: sync.OnceValue(func() []variantRule {
+// NewVariants compiles the rules of the setting variantsByModel. It leaves out invalid patterns; bad
+// has the error of each of them.
+func NewVariants(user map[string]config.VariantRule) (v *Variants, bad map[string]error) {
+	rules, bad := compile(user)
+	return &Variants{user: rules, builtIn: sync.OnceValue(func() []variantRule {
 		var rules map[string]config.VariantRule
 		if err := json.Unmarshal(variantsJSON, &rules); err != nil {
 			panic(err) // embedded: a test parses it
@@ -67,12 +67,12 @@ func compile(rules map[string]config.VariantRule) (out []variantRule, bad map[st
 
 // Of returns the variants of a model: those of all rules whose pattern matches its name, and own,
 // the model's own. Own variants override those of rules, the user's rules override built-in ones,
-// and a later pattern overrides an earlier one. An empty payload removes a variant. If the model
+// and patterns apply in alphabetical order. An empty payload removes a variant. If the model
 // cannot reason, fields that request reasoning are removed from the payloads, and so are variants
 // that become empty.
 func (v *Variants) Of(provider, api, model string, own Payloads, reasoning bool) Payloads {
 	out := Payloads{}
-	for _, r := range slices.Concat(v.builtIn(), v.own) {
+	for _, r := range slices.Concat(v.builtIn(), v.user) {
 		if r.applies(provider, api, model) {
 			maps.Copy(out, r.Variants)
 		}
@@ -92,7 +92,7 @@ func (v *Variants) Of(provider, api, model string, own Payloads, reasoning bool)
 // All returns the variants of all rules, whatever model they apply to.
 func (v *Variants) All() Payloads {
 	out := Payloads{}
-	for _, r := range slices.Concat(v.builtIn(), v.own) {
+	for _, r := range slices.Concat(v.builtIn(), v.user) {
 		maps.Copy(out, r.Variants)
 	}
 	return out

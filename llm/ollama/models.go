@@ -13,8 +13,8 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// traits are the facts that a server returns about a model. Older servers return no capabilities;
-// then all are assumed.
+// traits is a server's answer about a model. Older servers return no capabilities; then all are
+// assumed.
 type traits struct {
 	context      int64 // tokens; 0 means unknown
 	capabilities []string
@@ -39,15 +39,15 @@ const (
 	thinking  = "thinking"
 )
 
-// defaultContext is the context size of a model, in tokens, unless its Modelfile or the
-// configuration sets another. The maximum that a model supports needs more memory than most
-// machines have.
-const defaultContext = 32768
+// maxLocalContext limits the context of a model that runs on the server's own machine, in tokens,
+// unless its Modelfile or the configuration sets another. The maximum that a model supports needs
+// more memory than most machines have.
+const maxLocalContext = 32768
 
 // showTimeout limits the request for the traits of one model, which servers read from disk.
 const showTimeout = 5 * time.Second
 
-// show requests the traits of a model. at.URL is the server's.
+// show requests the traits of a model. at.URL is the server's base URL, without /api.
 func show(ctx context.Context, at llm.Endpoint, model string) (traits, error) {
 	ctx, cancel := context.WithTimeout(ctx, showTimeout)
 	defer cancel()
@@ -68,7 +68,7 @@ func show(ctx context.Context, at llm.Endpoint, model string) (traits, error) {
 		}
 	}
 	if s.RemoteHost == "" { // remote models use another machine's memory
-		t.context = min(t.context, defaultContext)
+		t.context = min(t.context, maxLocalContext)
 	}
 	for line := range strings.Lines(s.Parameters) {
 		if f := strings.Fields(line); len(f) == 2 && f[0] == "num_ctx" {
@@ -80,8 +80,8 @@ func show(ctx context.Context, at llm.Endpoint, model string) (traits, error) {
 	return t, nil
 }
 
-// ListModels asks a server for its models that can chat, and returns their facts. An answer also
-// shows that the server is running. at.URL is the server's.
+// ListModels asks a server for its models that can chat, and returns what is known about each. An
+// answer also shows that the server is running. at.URL is the server's base URL, without /api.
 func ListModels(ctx context.Context, at llm.Endpoint) (map[string]llm.Facts, error) {
 	at.URL = strings.TrimRight(at.URL, "/")
 	list := at

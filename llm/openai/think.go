@@ -12,9 +12,9 @@ import (
 type Think struct {
 	Start, End string
 
-	// ReferenceSplits splits text where the suite of eca-recorded expects it: a tag's length of text is
-	// always held back, and usage is passed on when it arrives. Otherwise, only text that matches
-	// the beginning of a tag is held back.
+	// ReferenceSplits splits text where the reference's own tests expect it: the last bytes, one less
+	// than a tag has, are always held back, and chatStream passes on usage when it arrives. Otherwise,
+	// only text that matches the beginning of a tag is held back.
 	ReferenceSplits bool
 }
 
@@ -102,7 +102,8 @@ func (t *thinkText) certainLength(tag string) int {
 // validCut reports whether text can be split at an index without splitting a character.
 func validCut(text string, at int) bool { return text[at]&0xC0 != 0x80 }
 
-// thinkTags is the Opaque of reasoning that was between tags. It is sent back between the same tags.
+// thinkTags is the Opaque of reasoning that was between tags. The reasoning is sent back to the model
+// between the same tags.
 type thinkTags struct {
 	Start string `json:"start"`
 	End   string `json:"end"`
