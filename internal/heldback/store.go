@@ -30,16 +30,16 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// Store has the moved files, and the records of pending searches.
+// Store keeps the moved files, and the records of pending searches.
 type Store struct {
-	moved, due string
+	movedDir, recordDir string // folders
 
-	mu sync.Mutex // guards the brief lock of a record, which tests whether its daemon is alive
+	mu sync.Mutex // held while the locks of records are tried, to find out whether their daemons run
 }
 
 // New returns the store in eca's state folder, where it creates folders when needed.
 func New(stateDir string) *Store {
-	return &Store{moved: filepath.Join(stateDir, "held-back"), due: filepath.Join(stateDir, "due-searches")}
+	return &Store{movedDir: filepath.Join(stateDir, "held-back"), recordDir: filepath.Join(stateDir, "due-searches")}
 }
 
 const (
@@ -50,12 +50,12 @@ const (
 
 // Search is a pending search. The caller must call Finish. A nil Search does nothing.
 type Search struct {
-	store  *Store
-	places sandbox.Places
-	begun  time.Time
-	path   string // of the record, without its suffix
-	owner  *flock.Flock
-	ended  atomic.Bool // finished or cancelled
+	store     *Store
+	places    sandbox.Places
+	startTime time.Time
+	path      string // of the record, without its suffix
+	owner     *flock.Flock
+	ended     atomic.Bool // Finish or Cancel was called
 }
 
 // Begin records, before a command starts, that protected files have to be searched for after it. It
@@ -69,14 +69,14 @@ func (s *Store) Begin(p sandbox.Places) (*Search, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(s.due, 0o700); err != nil {
-		return nil, s.unrecorded(err)
+	if err := os.MkdirAll(s.recordDir, 0o700); err != nil {
+		return nil, s.recordError(err)
 	}
-	path := filepath.Join(s.due, rand.Text())
+	path := filepath.Join(s.recordDir, rand.Text())
 	owner := flock.New(path+ownerSuffix, flock.SetPermissions(0o600))
 	if err := owner.Lock(); err != nil {
 		_ = os.Remove(path + ownerSuffix)
-		return nil, s.unrecorded(err)
+		return nil, s.recordError(err)
 	}
 	c := &Search{store: s, places: p, path: path, owner: owner}
 	info, err := fs.FileInfo(nil), safeio.Write(path+recordSuffix, data, 0o600)
@@ -85,16 +85,16 @@ func (s *Store) Begin(p sandbox.Places) (*Search, error) {
 	}
 	if err != nil {
 		c.close(true)
-		return nil, s.unrecorded(err)
+		return nil, s.recordError(err)
 	}
-	c.begun = info.ModTime()
+	c.startTime = info.ModTime()
 	return c, nil
 }
 
-// unrecorded explains why a command must not start, and what to do: if eca were killed while the
-// command runs, no other daemon would know that it has to search.
-func (s *Store) unrecorded(err error) error {
-	return fmt.Errorf("cannot record in %s that files which other programs run (.envrc, git hooks) are to be looked for after the command: %w; free space there, or make the folder writable", s.due, err)
+// recordError returns the error for a search that cannot be recorded. The command must not start: if eca
+// were killed while the command runs, no other daemon would search.
+func (s *Store) recordError(err error) error {
+	return fmt.Errorf("cannot record in %s that files which other programs run (.envrc, git hooks) are to be looked for after the command: %w; free space there, or make the folder writable", s.recordDir, err)
 }
 
 // Finish searches for protected files that the command created, and moves them away. If that was
@@ -103,7 +103,7 @@ func (c *Search) Finish() Outcome {
 	if c == nil || c.ended.Swap(true) {
 		return Outcome{}
 	}
-	changes := c.places.Since(c.begun)
+	changes := c.places.Since(c.startTime)
 	out := Outcome{Missed: changes.Missed}
 	for _, change := range changes.New {
 		if freshRepository(change.Path) || freshWorktree(c.places, change.Path) {
@@ -136,13 +136,13 @@ func (c *Search) close(done bool) {
 	_ = c.owner.Close()
 }
 
-// Resume performs the pending searches in some workspace folders.
+// Resume performs the pending searches in the workspace folders.
 func (s *Store) Resume(roots []string) []Outcome {
 	var out []Outcome
 	list, _ := s.ownerless(roots)
 	for _, c := range list {
 		if c.places.Roots() == nil {
-			out = append(out, Outcome{Damaged: c.begun})
+			out = append(out, Outcome{Damaged: c.startTime})
 			c.close(true)
 			continue
 		}
@@ -153,7 +153,7 @@ func (s *Store) Resume(roots []string) []Outcome {
 	return out
 }
 
-// Due reports whether the search of an ended command is pending in any of some workspace folders.
+// Due reports whether the search for an ended command is pending in one of the workspace folders.
 func (s *Store) Due(roots []string) bool {
 	if s == nil {
 		return false
@@ -165,14 +165,14 @@ func (s *Store) Due(roots []string) bool {
 	return len(list) > 0 || unknown
 }
 
-// ownerless returns and locks the searches for some workspace folders that no daemon is about to
-// perform. A search whose record cannot be read is returned for all folders. unknown means that
+// ownerless returns the pending searches in the workspace folders whose daemon is no longer running, and
+// locks their records. A search whose record cannot be read counts for all folders. unknown means that
 // there may be more, because the folder of records or a lock could not be opened.
 func (s *Store) ownerless(roots []string) (list []*Search, unknown bool) {
 	if s == nil {
 		return nil, false
 	}
-	entries, err := os.ReadDir(s.due)
+	entries, err := os.ReadDir(s.recordDir)
 	if err != nil || len(entries) == 0 {
 		return nil, err != nil && !errors.Is(err, fs.ErrNotExist)
 	}
@@ -183,7 +183,7 @@ func (s *Store) ownerless(roots []string) (list []*Search, unknown bool) {
 		if !ok {
 			continue
 		}
-		c := &Search{store: s, path: filepath.Join(s.due, name)}
+		c := &Search{store: s, path: filepath.Join(s.recordDir, name)}
 		c.owner = flock.New(c.path+ownerSuffix, flock.SetPermissions(0o600))
 		if locked, err := c.owner.TryLock(); !locked || err != nil {
 			unknown = unknown || err != nil
@@ -205,7 +205,7 @@ func (c *Search) read() bool {
 	if err != nil {
 		return false
 	}
-	c.begun = info.ModTime()
+	c.startTime = info.ModTime()
 	if data, err := safeio.Read(c.path+recordSuffix, maxRecord); err == nil {
 		c.places, _ = sandbox.RecordedPlaces(data)
 	}
@@ -216,7 +216,7 @@ func (c *Search) read() bool {
 func overlap(a, b []string) bool {
 	for _, x := range a {
 		for _, y := range b {
-			x, y := real(x), real(y)
+			x, y := resolve(x), resolve(y)
 			if safeio.Within(x, y) || safeio.Within(y, x) {
 				return true
 			}
@@ -225,7 +225,7 @@ func overlap(a, b []string) bool {
 	return false
 }
 
-func real(path string) string {
+func resolve(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real
 	}

@@ -73,7 +73,7 @@ func TestKilledSearchIsMadeUpFor(t *testing.T) {
 	if next.Due([]string{root}) || len(next.Resume([]string{root})) > 0 {
 		t.Error("the search is still due after Resume")
 	}
-	if left, _ := os.ReadDir(next.due); len(left) > 0 {
+	if left, _ := os.ReadDir(next.recordDir); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 }
@@ -97,7 +97,7 @@ func TestLivingSearchIsLeftAlone(t *testing.T) {
 func TestDamagedRecords(t *testing.T) {
 	for name, text := range map[string]string{"empty": "", "cut": `{"roots":["L3g`, "without a workspace": "{}", "another": "[1]"} {
 		s, _, root := interruptedWorkspace(t)
-		records, _ := filepath.Glob(filepath.Join(s.due, "*"+recordSuffix))
+		records, _ := filepath.Glob(filepath.Join(s.recordDir, "*"+recordSuffix))
 		write(t, records[0], text)
 		if !s.Due([]string{root}) {
 			t.Errorf("%s: the search is not due", name)
@@ -124,7 +124,7 @@ func TestMoveFollowsNoLink(t *testing.T) {
 	write(t, filepath.Join(outside, ".envrc"), "mine\n")
 	p := begin(t, s, root).places
 	write(t, filepath.Join(root, "a", ".envrc"), "bad\n")
-	found := p.Since(begin(t, s, root).begun).New
+	found := p.Since(begin(t, s, root).startTime).New
 	if len(found) != 1 {
 		t.Fatalf("%+v", found)
 	}
@@ -188,7 +188,7 @@ func TestPlacesAreCopied(t *testing.T) {
 // read, Due is true.
 func TestRecordsThatCannotBeOpened(t *testing.T) {
 	s, _, root := interruptedWorkspace(t)
-	records, _ := filepath.Glob(filepath.Join(s.due, "*"+recordSuffix))
+	records, _ := filepath.Glob(filepath.Join(s.recordDir, "*"+recordSuffix))
 	owner := strings.TrimSuffix(records[0], recordSuffix) + ownerSuffix
 	if err := os.Remove(owner); err != nil {
 		t.Fatal(err)
@@ -199,15 +199,15 @@ func TestRecordsThatCannotBeOpened(t *testing.T) {
 	if !s.Due([]string{root}) {
 		t.Error("Due is false although a lock cannot be opened")
 	}
-	if err := os.RemoveAll(s.due); err != nil {
+	if err := os.RemoveAll(s.recordDir); err != nil {
 		t.Fatal(err)
 	}
-	write(t, s.due, "")
+	write(t, s.recordDir, "")
 	p := sandbox.Policy{Level: sandbox.Workspace, Guard: &sandbox.Guard{Roots: []string{root}}}
 	if err := p.Prepare(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Begin(p.Places); err == nil || !strings.Contains(err.Error(), s.due) || !strings.Contains(err.Error(), "free space there") {
+	if _, err := s.Begin(p.Places); err == nil || !strings.Contains(err.Error(), s.recordDir) || !strings.Contains(err.Error(), "free space there") {
 		t.Errorf("%v", err)
 	}
 	if !s.Due([]string{root}) {

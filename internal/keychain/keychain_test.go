@@ -54,7 +54,7 @@ func (m *memory) Delete(service, user string) error {
 }
 
 func ring(m *memory) *Ring {
-	return &Ring{backend: m, limit: Limit, absent: func() bool { return false }, turn: make(chan struct{}, 1)}
+	return &Ring{backend: m, limit: Limit, absent: func() bool { return false }, callSlot: make(chan struct{}, 1)}
 }
 
 func TestRing(t *testing.T) {

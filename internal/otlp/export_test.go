@@ -58,8 +58,8 @@ func (c *collector) spans(t *testing.T, n int) (names []string) {
 	t.Helper()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, s := range all(field(field(c.bodies[n], 1), 2), 2) {
-		names = append(names, string(field(s, 5)))
+	for _, s := range all(lastBytes(lastBytes(c.bodies[n], 1), 2), 2) {
+		names = append(names, string(lastBytes(s, 5)))
 	}
 	return names
 }
@@ -137,11 +137,11 @@ func TestSpansAreSentTogether(t *testing.T) {
 		if diff := cmp.Diff([]string{"one", "two"}, c.spans(t, 0)); diff != "" {
 			t.Error(diff)
 		}
-		for range batch {
+		for range batchSize {
 			e.Span(span("many"))
 		}
 		synctest.Wait()
-		if c.count() != 2 || len(c.spans(t, 1)) != batch {
+		if c.count() != 2 || len(c.spans(t, 1)) != batchSize {
 			t.Errorf("a full batch was not sent at once: %d requests, want 2", c.count())
 		}
 	})
@@ -256,9 +256,9 @@ func (c *collector) point(t *testing.T, n int) (sum float64, temporality uint64)
 	t.Helper()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	data := field(field(field(field(c.bodies[n], 1), 2), 2), 7)
-	bits, _ := protowire.ConsumeFixed64(fieldOf(field(data, 1), 4, protowire.Fixed64Type))
-	temporality, _ = protowire.ConsumeVarint(fieldOf(data, 2, protowire.VarintType))
+	data := lastBytes(lastBytes(lastBytes(lastBytes(c.bodies[n], 1), 2), 2), 7)
+	bits, _ := protowire.ConsumeFixed64(afterLastTag(lastBytes(data, 1), 4, protowire.Fixed64Type))
+	temporality, _ = protowire.ConsumeVarint(afterLastTag(data, 2, protowire.VarintType))
 	return math.Float64frombits(bits), temporality
 }
 
@@ -362,7 +362,7 @@ func TestBuckets(t *testing.T) {
 	for _, v := range []float64{0.5, 1, 1.5, 10, 11} {
 		m.add(i, v, nil, time.Unix(0, 0))
 	}
-	p := m.list()[0].points[0]
+	p := m.sortedMetrics()[0].points[0]
 	if diff := cmp.Diff([]uint64{2, 2, 1}, p.buckets); diff != "" || p.count != 5 || p.sum != 24 {
 		t.Errorf("%v, %d, %v", diff, p.count, p.sum)
 	}
@@ -458,5 +458,5 @@ func TestGzip(t *testing.T) {
 
 func FuzzRejected(f *testing.F) {
 	f.Add(message(nil, 1, func(b []byte) []byte { return text(varint(b, 1, 7), 2, "no room") }))
-	f.Fuzz(func(_ *testing.T, answer []byte) { rejected(answer) })
+	f.Fuzz(func(_ *testing.T, answer []byte) { partialSuccess(answer) })
 }

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Entry is the name of a file in an open folder. The file need not exist. When OpenEntry opened the
-// folder, no part of its path below the folder where it started was a symlink. Read and Replace
+// Entry is the name of a file in an open folder. The file need not exist. OpenEntry has checked that the
+// path of the folder has no symlinks, below the folder where it started. Read and Replace
 // accept only regular files, and Read fails if another process replaces the file at the same time.
 // The caller must call Close.
 type Entry struct {

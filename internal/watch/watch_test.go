@@ -192,7 +192,7 @@ func TestSettle(t *testing.T) {
 	for _, c := range []struct{ hints, fired int }{{1, 1}, {20, 1}, {100, 2}} {
 		synctest.Test(t, func(t *testing.T) {
 			hints, done, fired := make(chan struct{}, 1), make(chan struct{}), 0
-			go settle(hints, done, func() { fired++ })
+			go debounce(hints, done, func() { fired++ })
 			for range c.hints {
 				hints <- struct{}{}
 				time.Sleep(10 * time.Millisecond)
