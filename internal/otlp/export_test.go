@@ -369,7 +369,7 @@ func TestBuckets(t *testing.T) {
 	for n := range 2 * maxPoints {
 		m.add(i, 1, []Attribute{{"n", int64(n)}}, time.Unix(0, 0))
 	}
-	if n := len(m.list()[0].points); n != maxPoints+1 {
+	if n := len(m.sortedMetrics()[0].points); n != maxPoints+1 {
 		t.Errorf("%d points", n)
 	}
 }
