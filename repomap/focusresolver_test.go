@@ -65,7 +65,7 @@ func TestAim(t *testing.T) {
 				}
 			}
 			for id := range got.names {
-				if len(in) == 0 || !slices.ContainsFunc(in, func(i int) bool { return slices.Contains(tr.order[i].own, id) }) {
+				if len(in) == 0 || !slices.ContainsFunc(in, func(i int) bool { return slices.Contains(tr.order[i].definedNames, id) }) {
 					t.Errorf("%s %q: the result has a name that none of the files defines", name, word)
 				}
 			}
