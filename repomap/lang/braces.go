@@ -114,9 +114,9 @@ func (b *braces) operator(o *outline, name int) string {
 		}
 		i++
 	}
-	const longest = 8
+	const maxLen = 8
 	end := i
-	for end < i+longest && o.at(end).mark != 0 && strings.IndexByte(b.operators, o.at(end).mark) >= 0 && (end == i || o.adjoins(end-1)) {
+	for end < i+maxLen && o.at(end).mark != 0 && strings.IndexByte(b.operators, o.at(end).mark) >= 0 && (end == i || o.adjoins(end-1)) {
 		end++
 	}
 	if end == i {

@@ -41,14 +41,14 @@ func elixirName(o *outline, at int) int {
 		}
 		return name
 	}
-	if !o.isName(name) || elixirClause(o, name) {
+	if !o.isName(name) || elixirIsClause(o, name) {
 		return -1
 	}
 	return name
 }
 
-// elixirClause reports whether the previous definition has the same name.
-func elixirClause(o *outline, name int) bool {
+// elixirIsClause reports whether a name belongs to another clause of the previous definition.
+func elixirIsClause(o *outline, name int) bool {
 	n := len(o.defs)
 	if n == 0 {
 		return false
@@ -70,7 +70,7 @@ func elixirOther(o *outline, at int) int {
 	for end < len(o.tokens) && !o.tokens[end].first {
 		end = o.skip(end)
 	}
-	if elixirClause(o, at+2) {
+	if elixirIsClause(o, at+2) {
 		return end
 	}
 	kind := Type

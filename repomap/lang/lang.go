@@ -106,7 +106,7 @@ type Language struct {
 	shebang []string // interpreters
 
 	text      text
-	words     map[string]word
+	words     map[string]word // keywords and other words with a role
 	outline   func(*outline)
 	skipsBody func(*lexer) bool     // reports whether the outline skips the brace just read, which is in no other bracket
 	private   func(first byte) bool // reports by a name's first byte whether the name is visible only in its own folder

@@ -72,8 +72,8 @@ func phpOther(o *outline, at int) int {
 	if !o.is(at, "if") || !o.isMark(at+1, '(') || !o.isMark(brace, '{') || o.at(brace).mate < 0 || o.inType() {
 		return 0
 	}
-	const longest = 8
-	for i := at + 2; i < min(brace, at+longest); i++ {
+	const maxTokens = 8
+	for i := at + 2; i < min(brace, at+maxTokens); i++ {
 		if bytes.HasSuffix(o.text(i), []byte("_exists")) {
 			o.levels = append(o.levels, level{end: int(o.at(brace).mate), parent: o.parent(), col: -1, kind: Module})
 			return brace + 1
