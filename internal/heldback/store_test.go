@@ -9,7 +9,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// interruptedWorkspace makes a workspace in which a command made .envrc when its daemon was killed.
+// interruptedWorkspace creates a workspace in which a command had created .envrc when its daemon was
+// killed.
 func interruptedWorkspace(t *testing.T) (s *Store, state, root string) {
 	t.Helper()
 	state, root = t.TempDir(), t.TempDir()
@@ -52,8 +53,8 @@ func fileExists(path string) bool {
 	return err == nil
 }
 
-// If a daemon was killed during a command, the next daemon searches the workspace in its place, and
-// moves only what the command made.
+// If a daemon was killed during a command, the next daemon searches the workspace instead, and moves only
+// files that the command created.
 func TestKilledSearchIsMadeUpFor(t *testing.T) {
 	_, state, root := interruptedWorkspace(t)
 	next := New(state)
@@ -150,8 +151,7 @@ func TestMoveFollowsNoLink(t *testing.T) {
 	}
 }
 
-// To move a file or a folder to another file system, it is copied with its links. Large ones are
-// refused.
+// Files and folders are copied to another file system, with their symlinks. Large ones are refused.
 func TestPlacesAreCopied(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	write(t, filepath.Join(from, ".husky", "a", "b"), "text\n")
