@@ -78,17 +78,17 @@ func (s *Store) Begin(p sandbox.Places) (*Search, error) {
 		_ = os.Remove(path + ownerSuffix)
 		return nil, s.recordError(err)
 	}
-	c := &Search{store: s, places: p, path: path, owner: owner}
+	search := &Search{store: s, places: p, path: path, owner: owner}
 	info, err := fs.FileInfo(nil), safeio.Write(path+recordSuffix, data, 0o600)
 	if err == nil {
 		info, err = os.Stat(path + recordSuffix)
 	}
 	if err != nil {
-		c.close(true)
+		search.close(true)
 		return nil, s.recordError(err)
 	}
-	c.startTime = info.ModTime()
-	return c, nil
+	search.startTime = info.ModTime()
+	return search, nil
 }
 
 // recordError returns the error for a search that cannot be recorded. The command must not start: if eca
@@ -99,17 +99,17 @@ func (s *Store) recordError(err error) error {
 
 // Finish searches for protected files that the command created, and moves them away. If that was
 // complete, the search is no longer pending.
-func (c *Search) Finish() Outcome {
-	if c == nil || c.ended.Swap(true) {
+func (s *Search) Finish() Outcome {
+	if s == nil || s.ended.Swap(true) {
 		return Outcome{}
 	}
-	changes := c.places.Since(c.startTime)
+	changes := s.places.Since(s.startTime)
 	out := Outcome{Missed: changes.Missed}
 	for _, change := range changes.New {
-		if freshRepository(change.Path) || freshWorktree(c.places, change.Path) {
+		if freshRepository(change.Path) || freshWorktree(s.places, change.Path) {
 			continue
 		}
-		item, err := c.store.moveAway(c.places, change)
+		item, err := s.store.moveAway(s.places, change)
 		switch {
 		case err == nil:
 			out.Moved = append(out.Moved, item)
@@ -117,36 +117,37 @@ func (c *Search) Finish() Outcome {
 			out.Failed = append(out.Failed, Failure{change.Path, err})
 		}
 	}
-	c.close(out.Whole())
+	s.close(out.Whole())
 	return out
 }
 
 // Cancel replaces Finish for a command that did not start; after Finish it does nothing.
-func (c *Search) Cancel() {
-	if c != nil && !c.ended.Swap(true) {
-		c.close(true)
+func (s *Search) Cancel() {
+	if s != nil && !s.ended.Swap(true) {
+		s.close(true)
 	}
 }
 
-func (c *Search) close(done bool) {
+// close releases the lock of the record. If done, it removes the record: the search is no longer pending.
+func (s *Search) close(done bool) {
 	if done {
-		_ = os.Remove(c.path + recordSuffix)
+		_ = os.Remove(s.path + recordSuffix)
 	}
-	_ = os.Remove(c.path + ownerSuffix)
-	_ = c.owner.Close()
+	_ = os.Remove(s.path + ownerSuffix)
+	_ = s.owner.Close()
 }
 
 // Resume performs the pending searches in the workspace folders.
 func (s *Store) Resume(roots []string) []Outcome {
 	var out []Outcome
 	list, _ := s.ownerless(roots)
-	for _, c := range list {
-		if c.places.Roots() == nil {
-			out = append(out, Outcome{Damaged: c.startTime})
-			c.close(true)
+	for _, search := range list {
+		if search.places.Roots() == nil {
+			out = append(out, Outcome{Damaged: search.startTime})
+			search.close(true)
 			continue
 		}
-		found := c.Finish()
+		found := search.Finish()
 		found.Resumed = true
 		out = append(out, found)
 	}
@@ -159,8 +160,8 @@ func (s *Store) Due(roots []string) bool {
 		return false
 	}
 	list, unknown := s.ownerless(roots)
-	for _, c := range list {
-		c.close(false)
+	for _, search := range list {
+		search.close(false)
 	}
 	return len(list) > 0 || unknown
 }
@@ -183,31 +184,31 @@ func (s *Store) ownerless(roots []string) (list []*Search, unknown bool) {
 		if !ok {
 			continue
 		}
-		c := &Search{store: s, path: filepath.Join(s.recordDir, name)}
-		c.owner = flock.New(c.path+ownerSuffix, flock.SetPermissions(0o600))
-		if locked, err := c.owner.TryLock(); !locked || err != nil {
+		search := &Search{store: s, path: filepath.Join(s.recordDir, name)}
+		search.owner = flock.New(search.path+ownerSuffix, flock.SetPermissions(0o600))
+		if locked, err := search.owner.TryLock(); !locked || err != nil {
 			unknown = unknown || err != nil
 			continue
 		}
-		if !c.read() || c.places.Roots() != nil && !overlap(c.places.Roots(), roots) {
-			c.close(false)
+		if !search.read() || search.places.Roots() != nil && !overlap(search.places.Roots(), roots) {
+			search.close(false)
 			continue
 		}
-		list = append(list, c)
+		list = append(list, search)
 	}
 	return list, unknown
 }
 
 // read reads the record; it returns false if the record was removed. A damaged record has no
 // places.
-func (c *Search) read() bool {
-	info, err := os.Lstat(c.path + recordSuffix)
+func (s *Search) read() bool {
+	info, err := os.Lstat(s.path + recordSuffix)
 	if err != nil {
 		return false
 	}
-	c.startTime = info.ModTime()
-	if data, err := safeio.Read(c.path+recordSuffix, maxRecord); err == nil {
-		c.places, _ = sandbox.RecordedPlaces(data)
+	s.startTime = info.ModTime()
+	if data, err := safeio.Read(s.path+recordSuffix, maxRecord); err == nil {
+		s.places, _ = sandbox.RecordedPlaces(data)
 	}
 	return true
 }

@@ -177,29 +177,29 @@ func (c *Conn) hangUp(failed error) {
 // Start begins to read and to dispatch to h. ctx is the parent of every request's context.
 func (c *Conn) Start(ctx context.Context, h Handler) {
 	ctx, c.cancel = context.WithCancel(ctx)
-	reading := make(chan struct{})
-	go c.read(ctx, h, reading)
+	readingDone := make(chan struct{})
+	go c.read(ctx, h, readingDone)
 	go func() {
 		defer close(c.done)
 		<-c.ended
 		if !c.opts.Finish {
 			c.cancel()
 		}
-		<-reading
+		<-readingDone
 		c.work.Wait()
 	}()
 }
 
-// read dispatches messages until the end of the input, and then closes ended. It answers malformed
+// read dispatches messages until the end of the input, and then closes readingDone. It answers malformed
 // messages itself. Work that may wait runs on this goroutine, and another one continues to read: so
 // the work begins at once, without waiting until the scheduler notices that this goroutine is
 // blocked in a read.
-func (c *Conn) read(ctx context.Context, h Handler, ended chan<- struct{}) {
+func (c *Conn) read(ctx context.Context, h Handler, readingDone chan<- struct{}) {
 	var failed error
 	defer func() {
-		if ended != nil {
+		if readingDone != nil {
 			c.hangUp(failed)
-			close(ended)
+			close(readingDone)
 		}
 	}()
 	for ctx.Err() == nil {
@@ -219,8 +219,8 @@ func (c *Conn) read(ctx context.Context, h Handler, ended chan<- struct{}) {
 				if later := c.dispatch(ctx, h, m, bad, func(m Message) { _ = c.reply(m) }); later != nil {
 					c.work.Add(1)
 					defer c.work.Done()
-					go c.read(ctx, h, ended)
-					ended = nil
+					go c.read(ctx, h, readingDone)
+					readingDone = nil
 					later()
 					return
 				}

@@ -11,7 +11,7 @@ func javascript() *Language {
 			wordsAs(word{role: modifier}, "export default"),
 			wordsAs(word{role: modifier, canBeName: true}, "async static get set"),
 		),
-		outline: (&braces{lines: true, name: scriptName, other: scriptOther, value: scriptFunction}).read,
+		outline: (&braces{lines: true, name: scriptName, withoutKeyword: scriptWithoutKeyword, value: scriptFunction}).read,
 	}
 }
 
@@ -139,8 +139,8 @@ func scriptName(o *outline, at int) int {
 	return name
 }
 
-// scriptOther reads members of classes and assignments to exports or a prototype.
-func scriptOther(o *outline, at int) int {
+// scriptWithoutKeyword reads members of classes and assignments to exports or a prototype.
+func scriptWithoutKeyword(o *outline, at int) int {
 	if o.inType() {
 		return scriptMember(o, at)
 	}

@@ -32,7 +32,7 @@ func rust() *Language {
 			wordsAs(word{role: reserved, canBeName: true}, `Self bool char f32 f64 i8 i16 i32 i64 i128 isize str u8 u16 u32 u64 u128 usize
 				String Vec Option Result Some None Ok Err Box auto`),
 		),
-		outline: (&braces{name: rustName, other: rustForeign}).read,
+		outline: (&braces{name: rustName, withoutKeyword: rustForeign}).read,
 	}
 }
 
