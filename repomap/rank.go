@@ -75,24 +75,24 @@ func (t *tree) rank(f Focus) *Map {
 func (r *ranking) result() *Map {
 	t := r.t
 	defs := 0
-	places := make([]filePosition, 0, len(t.order))
+	positions := make([]filePosition, 0, len(t.order))
 	for i, f := range t.order {
 		if f.shown() {
 			defs += len(f.defs)
 			p := filePosition{file: int32(i), step: int32(rankStep(r.rank[i])), tier: r.tier(i)} //nolint:gosec // at most maxFiles, and a logarithm
-			places = append(places, p)
+			positions = append(positions, p)
 		}
 	}
-	slices.SortFunc(places, func(a, b filePosition) int {
+	slices.SortFunc(positions, func(a, b filePosition) int {
 		return cmp.Or(cmp.Compare(a.tier, b.tier), cmp.Compare(b.step, a.step), cmp.Compare(a.file, b.file))
 	})
-	if len(places) > 0 && r.unfocused() {
-		places = interleaveFolders(places, t.mods.folderOf)
+	if len(positions) > 0 && r.unfocused() {
+		positions = interleaveFolders(positions, t.mods.folderOf)
 	}
-	m := &Map{Root: t.root, Cut: t.cut, Unmatched: r.focus.unmatched, Files: make([]File, len(places))}
+	m := &Map{Root: t.root, Cut: t.cut, Unmatched: r.focus.unmatched, Files: make([]File, len(positions))}
 	scores := make([]float64, defs)
 	r.occurrences = make([]uint8, len(t.names.distinctiveness))
-	for n, p := range places {
+	for n, p := range positions {
 		f := t.order[p.file]
 		out := &m.Files[n]
 		out.Path, out.Rank, out.Definitions = f.path, r.rank[p.file], f.defs
@@ -125,9 +125,9 @@ func (r *ranking) tier(i int) int {
 
 // interleaveFolders limits the share of one folder among the first positions to three quarters. It
 // moves the other files of the folder down, after files of other folders in the same tier.
-func interleaveFolders(places []filePosition, folderOf []int32) []filePosition {
+func interleaveFolders(positions []filePosition, folderOf []int32) []filePosition {
 	const minFiles = 8
-	out := make([]filePosition, 0, len(places))
+	out := make([]filePosition, 0, len(positions))
 	count := map[int32]int{}   // by folder: number of its files in out
 	var waiting []filePosition // all of the same folder
 	full := func(p filePosition) bool { return count[folderOf[p.file]] >= max(minFiles, 3*(len(out)+1)/4) }
@@ -135,7 +135,7 @@ func interleaveFolders(places []filePosition, folderOf []int32) []filePosition {
 		out = append(out, p)
 		count[folderOf[p.file]]++
 	}
-	for _, p := range places {
+	for _, p := range positions {
 		if len(waiting) > 0 && waiting[0].tier < p.tier {
 			out, waiting = append(out, waiting...), nil
 			clear(count)

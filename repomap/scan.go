@@ -40,7 +40,7 @@ func (x *Index) update(ctx context.Context, t *tree, focus Focus) error {
 		x.load(t)
 	}
 	log := x.readLog(ctx, t)
-	defer log.wait()
+	defer log.wait() // also after an error: git must not outlive the update
 
 	u := &updateRun{x: x, t: t, jobs: make(chan *job, 64)}
 	var workers sync.WaitGroup

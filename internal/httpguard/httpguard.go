@@ -40,8 +40,8 @@ type Options struct {
 type Pages struct {
 	Own     bool   // pages from this machine at the server's port may call, too
 	Served  bool   // pages from the host name of the request may call, too
-	Methods string // of requests
-	Headers string // of requests
+	Methods string // allowed methods of requests, separated by commas
+	Headers string // allowed headers of requests
 	Expose  string // headers of answers that pages may read
 }
 

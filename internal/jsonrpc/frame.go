@@ -153,20 +153,20 @@ func eofInBody(err error, read int64, length int) error {
 // It skips lines that are not headers; this also finds the next frame after a body with a wrong
 // length.
 func (f *frameReader) header() (int, error) {
-	length, seen := 0, false
+	length, hasLength := 0, false
 	var bad error
 	skipped := "" // the first line since the last blank one, before any Content-Length
 	for {
 		line, err := f.line()
 		if err != nil {
-			return 0, f.eofInHeader(err, seen, skipped, line)
+			return 0, f.eofInHeader(err, hasLength, skipped, line)
 		}
 		if line == "" {
 			if bad != nil {
 				f.strayReported = true // what follows is probably the body
 				return 0, bad
 			}
-			if seen {
+			if hasLength {
 				return length, nil
 			}
 			f.reportStray(skipped)
@@ -182,10 +182,10 @@ func (f *frameReader) header() (int, error) {
 				bad = Errorf(CodeInvalidRequest, "bad Content-Length %q", shorten.Bytes(value, 40))
 				continue
 			}
-			length, seen, bad = n, true, nil
+			length, hasLength, bad = n, true, nil
 			continue
 		}
-		if !seen {
+		if !hasLength {
 			if skipped = cmp.Or(skipped, line); !isHeader(line) {
 				f.reportStray(skipped)
 			}
@@ -207,13 +207,13 @@ func (f *frameReader) reportStray(line string) {
 	}
 }
 
-// eofInHeader is the error for the end of the input outside a body. seen says whether there was a
-// Content-Length, skipped is the first line without one, and line the unfinished line.
-func (f *frameReader) eofInHeader(err error, seen bool, skipped, line string) error {
+// eofInHeader is the error for the end of the input outside a body. hasLength says whether there
+// was a Content-Length, skipped is the first line before it, and line is the unfinished line.
+func (f *frameReader) eofInHeader(err error, hasLength bool, skipped, line string) error {
 	switch {
 	case !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
 		return err
-	case seen, isHeader(line):
+	case hasLength, isHeader(line):
 		return fmt.Errorf("%w in the header of a message", io.ErrUnexpectedEOF)
 	}
 	f.reportStray(cmp.Or(skipped, line))
