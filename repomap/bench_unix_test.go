@@ -20,8 +20,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
-// bigTree is a repository of so many files of about 6 KB in Go, Python and TypeScript, that
-// use each other's names.
+// bigTree creates a repository with n files of about 6 KB in Go, Python and TypeScript, which use each
+// other's names.
 func bigTree(b *testing.B, n int) string {
 	b.Helper()
 	root := b.TempDir()
@@ -56,8 +56,7 @@ func bigTree(b *testing.B, n int) string {
 	return root
 }
 
-// floor walks a tree and reads its files: what every map must spend at least, in one
-// goroutine.
+// floor walks a tree and reads its files in one goroutine, which is the least work for any map.
 func floor(b *testing.B, root string) (bytes int64) {
 	b.Helper()
 	buf := make([]byte, maxBytes)
@@ -80,7 +79,7 @@ func floor(b *testing.B, root string) (bytes int64) {
 	return bytes
 }
 
-// trees returns the folders to measure: that of REPOMAP_TREE if it is set, else a generated one.
+// trees returns the folders to measure: that in REPOMAP_TREE if it is set, otherwise a generated one.
 func trees(b *testing.B) map[string]string {
 	if dir := os.Getenv("REPOMAP_TREE"); dir != "" {
 		return map[string]string{"given": dir}
@@ -88,8 +87,8 @@ func trees(b *testing.B) map[string]string {
 	return map[string]string{"made": bigTree(b, 8000)}
 }
 
-// BenchmarkCold measures the first map of 8,000 files, compared with the floor in the same run: the
-// time by the clock, and the processor time, which other programs affect less.
+// BenchmarkCold measures the first map of 8,000 files, relative to floor in the same run. It reports the
+// elapsed time, and the processor time, which other programs affect less.
 func BenchmarkCold(b *testing.B) {
 	for name, root := range trees(b) {
 		b.Run(name, func(b *testing.B) {
@@ -119,10 +118,8 @@ func BenchmarkCold(b *testing.B) {
 	}
 }
 
-// The next map after an edit of one file that adds a definition.
-//
-// It tells little where other programs want the processors: see cpu-ms. That of an index
-// that gets notifications of changes has the cost of notifying.
+// BenchmarkEdit measures the next map after an edit of one file that adds a definition. On a busy machine,
+// only the processor time (cpu-ms) is meaningful. For an index with notifications, it includes their cost.
 func BenchmarkEdit(b *testing.B) {
 	root := bigTree(b, 8000)
 	for name, index := range map[string]func(b *testing.B) *Index{
@@ -134,8 +131,8 @@ func BenchmarkEdit(b *testing.B) {
 		},
 		"told": func(b *testing.B) *Index {
 			x, s := newNotifiedIndex(b, root)
-			known := s.known
-			b.Cleanup(func() { b.Logf("told %d times of %d", s.known-known, b.N) })
+			known := s.listings
+			b.Cleanup(func() { b.Logf("told %d times of %d", s.listings-known, b.N) })
 			return x
 		},
 	} {
@@ -159,7 +156,7 @@ func BenchmarkEdit(b *testing.B) {
 	}
 }
 
-// The first map of another run, from what is stored.
+// BenchmarkStored measures the first map of a process that loads a stored map.
 func BenchmarkStored(b *testing.B) {
 	for name, root := range trees(b) {
 		b.Run(name, func(b *testing.B) {
@@ -177,8 +174,8 @@ func BenchmarkStored(b *testing.B) {
 	}
 }
 
-// The memory of an index when it is ready, and the most that is in use while it is built, by the
-// bytes of the sources.
+// BenchmarkMemory measures the memory of a complete index, and the peak while it is built, absolute and
+// relative to the size of the sources.
 func BenchmarkMemory(b *testing.B) {
 	for name, root := range trees(b) {
 		b.Run(name, func(b *testing.B) {
@@ -190,13 +187,13 @@ func BenchmarkMemory(b *testing.B) {
 				peak := peakMemory(func() { mapOf(b, x, root, Focus{}) })
 				runtime.GC()
 				runtime.ReadMemStats(&after)
-				kept, source := float64(after.HeapAlloc)-float64(before.HeapAlloc), 0.0
+				retained, source := float64(after.HeapAlloc)-float64(before.HeapAlloc), 0.0
 				for _, f := range x.tree(mustAbs(b, root)).order {
 					source += float64(f.size)
 				}
-				b.ReportMetric(kept/1e6, "kept-MB")
+				b.ReportMetric(retained/1e6, "kept-MB")
 				b.ReportMetric(source/1e6, "source-MB")
-				b.ReportMetric(kept/source, "ratio")
+				b.ReportMetric(retained/source, "ratio")
 				b.ReportMetric(peak/1e6, "peak-MB")
 				b.ReportMetric(peak/source, "peak-ratio")
 				runtime.KeepAlive(x)
@@ -205,8 +202,7 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-// peakMemory returns how much more memory the process has from the system at most while f runs, in
-// bytes.
+// peakMemory returns by how many bytes the memory of the process grows at most while f runs.
 func peakMemory(f func()) float64 {
 	debug.FreeOSMemory()
 	inUse := func() float64 {
@@ -233,7 +229,7 @@ func peakMemory(f func()) float64 {
 	return peak
 }
 
-// processorTime is what this process has spent.
+// processorTime returns the processor time that this process has used.
 func processorTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -28,13 +28,13 @@ type Hit struct {
 type matchKind int
 
 const (
-	noMatch    matchKind = iota
-	someWords            // the name contains a word of the query; the enclosing definitions, the path or the signature contain the others
-	partOfName           // the name contains the query
-	allWords             // the name contains all words
-	beginning            // the name begins with the query
-	folded               // equal except for case and underscores
-	exactly
+	noMatch     matchKind = iota
+	someWords             // the name contains a word of the query; the enclosing definitions, the path or the signature contain the others
+	partOfName            // the name contains the query
+	allWords              // the name contains all words
+	prefixMatch           // the name begins with the query
+	foldedMatch           // equal except for case and underscores
+	exactMatch
 )
 
 // maxHits is the maximum number of hits that HitsText shows.
@@ -119,11 +119,11 @@ func (q *query) match(f *File, d int) matchKind {
 	var best matchKind
 	switch {
 	case def.Name == q.name:
-		best = exactly
+		best = exactMatch
 	case name == q.folded:
-		best = folded
+		best = foldedMatch
 	case q.folded != "" && strings.HasPrefix(name, q.folded):
-		best = beginning
+		best = prefixMatch
 	default:
 		best = q.matchWords(f, d, name)
 	}

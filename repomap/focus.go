@@ -14,9 +14,9 @@ type target struct {
 
 	unmatched []string // requested paths and names that were not found
 
-	hints map[int]float64 // like files, for files that contain words of the text
-	words *wordset        // of the text; may be nil
-	rare  []float64       // by number of a word: its rarity
+	hints      map[int]float64 // like files, for files that contain words of the text
+	words      *wordset        // of the text; may be nil
+	wordRarity []float64       // by number of a word, see wordset.match
 }
 
 // Weights of the parts of a focus.
@@ -32,28 +32,28 @@ const maxWords = 2000
 
 func (t *tree) target(f Focus) target {
 	out := target{files: map[int]float64{}, names: map[int32]bool{}, hints: map[int]float64{}}
-	aim := focusResolver{t: t, out: &out}
+	resolver := focusResolver{t: t, out: &out}
 	var notPaths []string
 	for _, p := range f.Paths {
-		if rel := t.relative(p); !aim.addPath(rel, requestedFileWeight) {
+		if rel := t.relative(p); !resolver.addPath(rel, requestedFileWeight) {
 			notPaths = append(notPaths, p)
 		}
 	}
 	named := append(notPaths, f.Names...)
 	for _, n := range named {
-		if !aim.addBase(n, requestedFileWeight) && !aim.addName(n, requestedNameWeight) {
+		if !resolver.addBase(n, requestedFileWeight) && !resolver.addName(n, requestedNameWeight) {
 			out.unmatched = append(out.unmatched, n)
 		}
 	}
 	for _, w := range mentions(f.Text) {
 		times := float64(w.times)
 		switch {
-		case strings.Contains(w.text, "/") && aim.addPath(t.relative(w.text), textFileWeight*times):
-		case strings.Contains(w.text, ".") && aim.addBase(w.text, textFileWeight*times):
+		case strings.Contains(w.text, "/") && resolver.addPath(t.relative(w.text), textFileWeight*times):
+		case strings.Contains(w.text, ".") && resolver.addBase(w.text, textFileWeight*times):
 		default:
 			for _, part := range strings.FieldsFunc(w.text, func(r rune) bool { return r == '.' || r == '/' || r == '#' }) {
 				if looksLikeName(part) {
-					aim.addName(part, textNameWeight*times)
+					resolver.addName(part, textNameWeight*times)
 				}
 			}
 		}
@@ -109,9 +109,9 @@ func (t *tree) relative(p string) string {
 	return path.Clean(filepath.ToSlash(p))
 }
 
-func (out *target) add(files []int, worth float64) bool {
+func (out *target) add(files []int, weight float64) bool {
 	for _, i := range files {
-		out.files[i] += worth / float64(len(files))
+		out.files[i] += weight / float64(len(files))
 	}
 	return len(files) > 0
 }

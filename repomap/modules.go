@@ -14,7 +14,7 @@ type modules struct {
 	foldersByLastPart map[string][]int32 // folders, by the last part of their path, folded
 	folders           []string           // paths, by number of the folder
 	members           [][]int32          // files with source code, by number of the folder
-	home              []int32            // by file: number of its folder
+	folderOf          []int32            // by file: number of its folder
 }
 
 // Limits of resolving an import.
@@ -27,9 +27,9 @@ const (
 func newModules(order []*file) *modules {
 	m := &modules{
 		order: order, exact: make(map[string]int32, 2*len(order)), stems: make(map[string][]int32, len(order)),
-		dirs: map[string]int32{}, foldersByLastPart: map[string][]int32{}, home: make([]int32, len(order)),
+		dirs: map[string]int32{}, foldersByLastPart: map[string][]int32{}, folderOf: make([]int32, len(order)),
 	}
-	put := func(name string, i int32) {
+	addExact := func(name string, i int32) {
 		if _, taken := m.exact[name]; !taken {
 			m.exact[name] = i
 		}
@@ -45,15 +45,15 @@ func newModules(order []*file) *modules {
 			end := fold(path.Base(dir))
 			m.foldersByLastPart[end] = append(m.foldersByLastPart[end], d)
 		}
-		m.home[i] = d
+		m.folderOf[i] = d
 		if f.lang == nil {
 			continue
 		}
 		m.members[d] = append(m.members[d], i)
-		put(f.path, i)
-		put(strings.TrimSuffix(f.path, path.Ext(f.path)), i)
+		addExact(f.path, i)
+		addExact(strings.TrimSuffix(f.path, path.Ext(f.path)), i)
 		module := moduleOf(f.path)
-		put(module, i)
+		addExact(module, i)
 		stem := fold(path.Base(module))
 		m.stems[stem] = append(m.stems[stem], i)
 	}
@@ -142,12 +142,12 @@ func (m *modules) find(f *file, dir, name string, maxReexports int) (to int32, o
 		return m.header(dir, name)
 	}
 	parts := strings.Split(strings.TrimSuffix(name, path.Ext(name)), "/")
-	below := "" // the part of the name after parts
+	droppedPart := "" // the last part that was dropped from the name
 	for dropped := 0; dropped <= maxDropped && len(parts) > 0; dropped++ {
 		last := fold(parts[len(parts)-1])
 		if family != "go" {
 			if to, ok := m.nearest(f, m.stems[last], parts, func(i int32) (string, bool) { return moduleOf(m.order[i].path), m.order[i].lang.Family() == family }); ok {
-				return m.reexportedFrom(to, below, maxReexports), true
+				return m.reexportedFrom(to, droppedPart, maxReexports), true
 			}
 		}
 		if to, ok := m.nearest(f, m.foldersByLastPart[last], parts, func(d int32) (string, bool) { return m.folders[d], len(m.members[d]) > 0 }); ok {
@@ -156,7 +156,7 @@ func (m *modules) find(f *file, dir, name string, maxReexports int) (to int32, o
 		if family == "go" {
 			break
 		}
-		below, parts = parts[len(parts)-1], parts[:len(parts)-1]
+		droppedPart, parts = parts[len(parts)-1], parts[:len(parts)-1]
 	}
 	return 0, false
 }

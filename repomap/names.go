@@ -14,7 +14,7 @@ import (
 // earlier updates of the tree determine it.
 type names struct {
 	ids             table
-	seen            [1 << 14]uint64 // a bit by hash: a quick check, since no file defines most of the names in a file
+	hashBits        [1 << 14]uint64 // a bit for each name, from its hash: excludes quickly most used names that no file defines
 	dead            int             // number of names that may have lost their last definition
 	distinctiveness []float32       // by number, see distinctivenessOf
 	lastFile        []int32         // by number: the value of file when number last saw a definition of the name
@@ -95,12 +95,12 @@ func (n *names) link(all, changed []*file, known, workers int) {
 		hashes := f.hashes()
 		n.number(f, hashes)
 		for i, h := range hashes {
-			if int(f.named[i]) == nextID { // numbers are assigned in this order
+			if int(f.nameIDs[i]) == nextID { // numbers are assigned in this order
 				added = append(added, h)
 				nextID++
 			}
 		}
-		n.dead += len(f.own) // the definitions may have changed, so the count is an upper bound
+		n.dead += len(f.definedNames) // the definitions may have changed, so the count is an upper bound
 	}
 	if len(added) > maxNewNames {
 		n.linkAll(all, workers)
@@ -162,7 +162,7 @@ func (n *names) add(h uint64, name string) int32 {
 	id := n.ids.add(h)
 	n.lastFile = append(n.lastFile, 0)
 	n.distinctiveness = append(n.distinctiveness, distinctivenessOf(name))
-	n.seen[h>>50] |= 1 << (h >> 44 & 63)
+	n.hashBits[h>>50] |= 1 << (h >> 44 & 63)
 	return id
 }
 
@@ -215,24 +215,23 @@ func (f *file) hashes() []uint64 {
 	return out
 }
 
-// number assigns numbers to the names of a file's definitions (named), and collects the distinct
-// numbers (own).
+// number sets the file's nameIDs and definedNames, and assigns numbers to new names.
 func (n *names) number(f *file, hashes []uint64) {
 	n.file++
-	f.named, f.own = make([]int32, len(f.defs)), nil
+	f.nameIDs, f.definedNames = make([]int32, len(f.defs)), nil
 	for i, h := range hashes {
 		if h == 0 {
-			f.named[i] = -1
+			f.nameIDs[i] = -1
 			continue
 		}
 		id, ok := n.ids.find(h)
 		if !ok {
 			id = n.add(h, f.defs[i].Name)
 		}
-		f.named[i] = id
+		f.nameIDs[i] = id
 		if n.lastFile[id] != n.file {
 			n.lastFile[id] = n.file
-			f.own = append(f.own, id)
+			f.definedNames = append(f.definedNames, id)
 		}
 	}
 }
@@ -268,16 +267,16 @@ type resolver struct {
 	refs      []ref
 }
 
-// resolve links one file. A name that the file itself defines does not refer to other files.
+// resolve sets the refs of one file. A name that the file itself defines does not refer to other files.
 func (r *resolver) resolve(f *file) {
 	n := r.names
 	r.file++
-	for _, id := range f.own {
+	for _, id := range f.definedNames {
 		r.definedIn[id] = r.file
 	}
 	r.refs = r.refs[:0]
 	for i, h := range f.uses.Names {
-		if n.seen[h>>50]&(1<<(h>>44&63)) == 0 {
+		if n.hashBits[h>>50]&(1<<(h>>44&63)) == 0 {
 			continue
 		}
 		if id, ok := n.ids.find(h); ok && r.definedIn[id] != r.file {

@@ -57,9 +57,9 @@ type ranking struct {
 	rank          []float64 // by file
 	flow          []float32 // by name: flow to each file that defines the name, before weighting by role
 
-	direct []float32 // by file: flow along imports, before weighting by role
+	importFlow []float32 // by file: flow along imports, before weighting by role
 
-	seen []uint8 // by name: how often it occurred in the current file of score
+	occurrences []uint8 // by name: definitions so far in the current file of score
 }
 
 func (t *tree) rank(f Focus) *Map {
@@ -75,24 +75,24 @@ func (t *tree) rank(f Focus) *Map {
 func (r *ranking) result() *Map {
 	t := r.t
 	defs := 0
-	places := make([]filePosition, 0, len(t.order))
+	positions := make([]filePosition, 0, len(t.order))
 	for i, f := range t.order {
 		if f.shown() {
 			defs += len(f.defs)
 			p := filePosition{file: int32(i), step: int32(rankStep(r.rank[i])), tier: r.tier(i)} //nolint:gosec // at most maxFiles, and a logarithm
-			places = append(places, p)
+			positions = append(positions, p)
 		}
 	}
-	slices.SortFunc(places, func(a, b filePosition) int {
+	slices.SortFunc(positions, func(a, b filePosition) int {
 		return cmp.Or(cmp.Compare(a.tier, b.tier), cmp.Compare(b.step, a.step), cmp.Compare(a.file, b.file))
 	})
-	if len(places) > 0 && r.unfocused() {
-		places = interleaveFolders(places, t.mods.home)
+	if len(positions) > 0 && r.unfocused() {
+		positions = interleaveFolders(positions, t.mods.folderOf)
 	}
-	m := &Map{Root: t.root, Cut: t.cut, Unmatched: r.focus.unmatched, Files: make([]File, len(places))}
+	m := &Map{Root: t.root, Cut: t.cut, Unmatched: r.focus.unmatched, Files: make([]File, len(positions))}
 	scores := make([]float64, defs)
-	r.seen = make([]uint8, len(t.names.distinctiveness))
-	for n, p := range places {
+	r.occurrences = make([]uint8, len(t.names.distinctiveness))
+	for n, p := range positions {
 		f := t.order[p.file]
 		out := &m.Files[n]
 		out.Path, out.Rank, out.Definitions = f.path, r.rank[p.file], f.defs
@@ -125,17 +125,17 @@ func (r *ranking) tier(i int) int {
 
 // interleaveFolders limits the share of one folder among the first positions to three quarters. It
 // moves the other files of the folder down, after files of other folders in the same tier.
-func interleaveFolders(places []filePosition, home []int32) []filePosition {
-	const few = 8
-	out := make([]filePosition, 0, len(places))
+func interleaveFolders(positions []filePosition, folderOf []int32) []filePosition {
+	const minFiles = 8
+	out := make([]filePosition, 0, len(positions))
 	count := map[int32]int{}   // by folder: number of its files in out
 	var waiting []filePosition // all of the same folder
-	full := func(p filePosition) bool { return count[home[p.file]] >= max(few, 3*(len(out)+1)/4) }
+	full := func(p filePosition) bool { return count[folderOf[p.file]] >= max(minFiles, 3*(len(out)+1)/4) }
 	add := func(p filePosition) {
 		out = append(out, p)
-		count[home[p.file]]++
+		count[folderOf[p.file]]++
 	}
-	for _, p := range places {
+	for _, p := range positions {
 		if len(waiting) > 0 && waiting[0].tier < p.tier {
 			out, waiting = append(out, waiting...), nil
 			clear(count)
@@ -178,11 +178,11 @@ func (r *ranking) computeUseWeights() {
 			continue
 		}
 		files++
-		for _, id := range f.own {
+		for _, id := range f.definedNames {
 			r.definerWeight[id] += r.role[i]
 			definers[id]++
 		}
-		for j, id := range f.named {
+		for j, id := range f.nameIDs {
 			if id >= 0 {
 				strength[id] = max(strength[id], r.role[i]*linkStrength(f.defs[j].Kind))
 			}
@@ -214,18 +214,18 @@ func (r *ranking) computeUseWeights() {
 // score computes the scores of the definitions of one file.
 func (r *ranking) score(i int, f *file, out []float64) {
 	w := float64(r.role[i])
-	rest := r.rank[i] * .05 / float64(1+len(f.defs)) // for names without uses
+	baseline := r.rank[i] * .05 / float64(1+len(f.defs)) // for names without uses
 	if r.focus.files[i] > 0 {
-		rest *= 10
+		baseline *= 10
 	}
-	foreign := 1.0
+	roleFactor := 1.0
 	if r.tier(i) > test.tier() {
-		foreign = w
+		roleFactor = w
 	}
 	hint := r.focus.hints[i] > 0
 	for j := range f.defs {
-		s := rest
-		if id := f.named[j]; id >= 0 {
+		s := baseline
+		if id := f.nameIDs[j]; id >= 0 {
 			s += float64(r.flow[id]) * w
 			if r.focus.names[id] {
 				s = s*requestedNameFactor + r.rank[i]
@@ -233,14 +233,14 @@ func (r *ranking) score(i int, f *file, out []float64) {
 			if hint {
 				s += r.focus.rarity(f.defs[j].Name) * r.focus.hints[i] * wordHintWeight
 			}
-			n := r.seen[id]
+			n := r.occurrences[id]
 			s /= float64(int(1) << n) // each further overload counts half
-			r.seen[id] = min(n+1, 8)
+			r.occurrences[id] = min(n+1, 8)
 		}
-		out[j] = s * kindWeight(&f.defs[j]) * foreign
+		out[j] = s * kindWeight(&f.defs[j]) * roleFactor
 	}
-	for _, id := range f.own {
-		r.seen[id] = 0
+	for _, id := range f.definedNames {
+		r.occurrences[id] = 0
 	}
 }
 

@@ -106,7 +106,7 @@ func TestImportsRank(t *testing.T) {
 
 // Files of other folders come between the files of a large folder, unless the focus names that
 // folder.
-func TestFoldersAreMixed(t *testing.T) {
+func TestInterleaveFolders(t *testing.T) {
 	files := map[string]string{}
 	for i := range 200 {
 		files[fmt.Sprintf("big/f%03d.go", i)] = fmt.Sprintf("package big\n\nfunc BigThing%d() { BigThing%d(); BigThing%d() }\n", i, (i+1)%200, (i+7)%200)

@@ -28,7 +28,7 @@ const (
 // numbers are left out, since they would change with every edit.
 func (m *Map) Text(tokens int) string {
 	p := &mapText{m: m, budget: tokens * bytesPerToken, shown: make([][]bool, len(m.Files)), named: make([]bool, len(m.Files))}
-	p.outlines(int(float64(p.budget) * outlineShare))
+	p.addOutlines(int(float64(p.budget) * outlineShare))
 	p.listFileNames()
 	return p.text()
 }
@@ -52,9 +52,9 @@ type choice struct {
 	factor float64
 }
 
-// outlines shows definitions, best first, until no more fit. It sorts the definitions of a file only
+// addOutlines shows definitions, best first, until no more fit. It sorts the definitions of a file only
 // when the first of them is next, which for most files never happens.
-func (p *mapText) outlines(room int) {
+func (p *mapText) addOutlines(limit int) {
 	files := make(choices, 0, len(p.m.Files))
 	for i := range p.m.Files {
 		if scores := p.m.Files[i].Scores; len(scores) > 0 {
@@ -68,7 +68,7 @@ func (p *mapText) outlines(room int) {
 		if c.order == nil {
 			c.order = bestFirst(scores)
 		}
-		if p.show(c.file, int(c.order[c.next]), room) {
+		if p.addDefinition(c.file, int(c.order[c.next]), limit) {
 			misses = 0
 		} else {
 			misses++
@@ -114,8 +114,9 @@ func (c *choices) Pop() any {
 	return out
 }
 
-// show adds a definition and the definitions around it, if they fit.
-func (p *mapText) show(file, def, room int) bool {
+// addDefinition shows a definition and the definitions around it, if the text then has at most limit
+// bytes.
+func (p *mapText) addDefinition(file, def, limit int) bool {
 	f := &p.m.Files[file]
 	size := 0
 	if !p.named[file] {
@@ -126,7 +127,7 @@ func (p *mapText) show(file, def, room int) bool {
 			size += len(f.indent(d)) + len(f.Definitions[d].Signature) + 1
 		}
 	}
-	if p.used+size > room {
+	if p.used+size > limit {
 		return false
 	}
 	p.used += size

@@ -70,9 +70,9 @@ type Index struct {
 	trees  map[string]*tree
 	closed bool
 
-	collecting sync.Mutex // guards the fields below
-	readers    int        // number of readers of whole repositories
-	percent    int        // the GC percentage before
+	gcMu      sync.Mutex // guards the fields below
+	readers   int        // number of readers of whole repositories
+	gcPercent int        // the GC percentage to restore
 }
 
 // New returns an empty Index.
@@ -103,7 +103,7 @@ type tree struct {
 	names   names
 	mods    *modules // imports between files; nil until the files are linked
 	history history
-	cut     bool // there are more files than the limit
+	cut     bool // the root has more than maxFiles files
 
 	// mark identifies the last listing (Options.Files), and dirs has the files of that listing by
 	// folder. Both are empty after a walk.
@@ -116,7 +116,7 @@ type file struct {
 	path     string
 	size     int64
 	mtime    int64 // Unix nanoseconds
-	racy     bool  // it was read so soon after mtime that another change may have the same time
+	racy     bool  // it was read so soon after mtime that a later change may have the same mtime
 	lang     *lang.Language
 	role     fileRole
 	landmark bool // it is a landmark: not read, and shown by its name
@@ -124,9 +124,9 @@ type file struct {
 	defs     []lang.Definition
 	uses     lang.Uses
 
-	named []int32 // the number of the name of each of defs; -1 if other files cannot use it
-	own   []int32 // numbers of the names that it defines, without duplicates, in the order of defs
-	refs  []ref   // names that it uses and other files define; see names
+	nameIDs      []int32 // by definition: the number of its name; -1 if other files cannot use the name
+	definedNames []int32 // numbers of the names that the file defines, without duplicates, in the order of defs
+	refs         []ref   // names that the file uses and other files define
 
 	imports []int32 // its imports, as returned by modules.resolve
 }
@@ -224,18 +224,18 @@ func (x *Index) Close() {
 // repository produces much garbage; at the normal frequency, it would double the memory in use.
 func (x *Index) collectOften() (done func()) {
 	const percent = 25
-	x.collecting.Lock()
-	defer x.collecting.Unlock()
+	x.gcMu.Lock()
+	defer x.gcMu.Unlock()
 	if x.readers++; x.readers == 1 {
-		if x.percent = debug.SetGCPercent(percent); x.percent >= 0 && x.percent < percent {
-			debug.SetGCPercent(x.percent) // the user has configured a lower value
+		if x.gcPercent = debug.SetGCPercent(percent); x.gcPercent >= 0 && x.gcPercent < percent {
+			debug.SetGCPercent(x.gcPercent) // the user has configured a lower value
 		}
 	}
 	return func() {
-		x.collecting.Lock()
-		defer x.collecting.Unlock()
+		x.gcMu.Lock()
+		defer x.gcMu.Unlock()
 		if x.readers--; x.readers == 0 {
-			debug.SetGCPercent(x.percent)
+			debug.SetGCPercent(x.gcPercent)
 		}
 	}
 }

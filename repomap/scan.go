@@ -11,9 +11,9 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// racy is the minimum age of a modification time that proves that a file is unchanged. File systems
+// racyAge is the minimum age of a modification time that proves that a file is unchanged. File systems
 // have coarse clocks: two changes within a shorter time may get the same modification time.
-const racy = 2 * time.Second
+const racyAge = 2 * time.Second
 
 // batch is the number of files that a worker takes at a time.
 const batch = 32
@@ -40,7 +40,7 @@ func (x *Index) update(ctx context.Context, t *tree, focus Focus) error {
 		x.load(t)
 	}
 	log := x.readLog(ctx, t)
-	defer log.wait()
+	defer log.wait() // also after an error: git must not outlive the update
 
 	u := &updateRun{x: x, t: t, jobs: make(chan *job, 64)}
 	var workers sync.WaitGroup
@@ -171,7 +171,7 @@ func (u *updateRun) readIfChanged(s *lang.Scanner, c candidate, buf *[]byte) *fi
 		return nil
 	}
 	f := u.scan(s, c, src)
-	f.size, f.mtime, f.racy = size, mtime, u.x.opts.Now().Sub(time.Unix(0, mtime)) < racy
+	f.size, f.mtime, f.racy = size, mtime, u.x.opts.Now().Sub(time.Unix(0, mtime)) < racyAge
 	return f
 }
 

@@ -18,21 +18,21 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// teller passes on the listings of a finder, and counts them.
-type teller struct {
-	finder       workspace.Finder
-	asked, known int // calls, and those with a listing
-	folders      int // reported as changed since a test set it
+// countingFinder passes on the listings of a finder, and counts them.
+type countingFinder struct {
+	finder          workspace.Finder
+	calls, listings int // calls of files, and those that returned a listing
+	changedFolders  int // in the listings since a test reset it
 }
 
-func (s *teller) files(ctx context.Context, root string, since workspace.Mark) (*workspace.Listing, bool) {
-	s.asked++
+func (s *countingFinder) files(ctx context.Context, root string, since workspace.Mark) (*workspace.Listing, bool) {
+	s.calls++
 	l, ok := s.finder.Listing(ctx, []string{root}, root, since)
 	if ok {
-		s.known++
+		s.listings++
 		for f := range l.Folders() {
 			if f.Changed {
-				s.folders++
+				s.changedFolders++
 			}
 		}
 	}
@@ -41,36 +41,36 @@ func (s *teller) files(ctx context.Context, root string, since workspace.Mark) (
 
 // newNotifiedIndex returns an index that gets notifications of changes in root; the test is skipped
 // without notifications.
-func newNotifiedIndex(t testing.TB, root string) (*Index, *teller) {
+func newNotifiedIndex(t testing.TB, root string) (*Index, *countingFinder) {
 	t.Helper()
 	if runtime.GOOS != "linux" || watch.Remote(root) {
 		t.Skip("NOT TESTED: there are no notifications of changes here; run it on Linux, on a local disk")
 	}
-	s := &teller{}
+	s := &countingFinder{}
 	t.Cleanup(s.finder.Close)
 	x := New(Options{Files: s.files, Workers: 2})
 	t.Cleanup(x.Close)
 	mapOf(t, x, root, Focus{})
-	if s.asked > 0 {
+	if s.calls > 0 {
 		t.Error("the index asked for a listing before its first map")
 	}
-	const patience = time.Minute
-	for deadline := time.Now().Add(patience); s.known == 0; {
+	const timeout = time.Minute
+	for deadline := time.Now().Add(timeout); s.listings == 0; {
 		if time.Now().After(deadline) {
 			t.Fatal("the finder returned no listing within a minute")
 		}
 		mapOf(t, x, root, Focus{})
-		time.Sleep(time.Millisecond) // the finder begins; nothing says when it knows
+		time.Sleep(time.Millisecond) // nothing reports when the finder can return a listing
 	}
 	return x, s
 }
 
-// An index with notifications makes the same map as one that looks at all files.
-func TestTold(t *testing.T) {
+// An index that gets listings of changed folders makes the same map as one that checks all files.
+func TestListings(t *testing.T) {
 	root := t.TempDir()
 	testkit.WriteFiles(t, root, map[string]string{"main.go": "package main\nfunc main() { Name1() }\n", "README.md": "x"})
 	x, s := newNotifiedIndex(t, root)
-	known := s.known
+	known := s.listings
 	random := rand.New(rand.NewPCG(5, 6))
 	path := func() string {
 		dir := strings.Repeat(fmt.Sprintf("d%d/", random.IntN(3)), random.IntN(3))
@@ -109,35 +109,35 @@ func TestTold(t *testing.T) {
 			t.Fatalf("round %d (-all +told):\n%s", round, diff)
 		}
 	}
-	if s.known == known {
+	if s.listings == known {
 		t.Error("the finder returned no listing, so the test did not compare anything")
 	}
 }
 
-// The index notices a change without notification if the focus names the file.
-func TestToldWrong(t *testing.T) {
+// The index notices a change that no listing contains if the focus names the file.
+func TestRequestedFilesAreChecked(t *testing.T) {
 	root := t.TempDir()
 	testkit.WriteFiles(t, root, map[string]string{"d/a.go": "package a\nfunc Before() {}\n", "b.go": "package a\nfunc Other() {}\n"})
 	x, s := newNotifiedIndex(t, root)
-	deaf := x.opts.Files
+	listFiles := x.opts.Files
 	var last *workspace.Listing
 	x.opts.Files = func(ctx context.Context, root string, since workspace.Mark) (*workspace.Listing, bool) {
 		if last == nil {
-			last, _ = deaf(ctx, root, since)
+			last, _ = listFiles(ctx, root, since)
 		}
 		return last, last != nil
 	}
-	for last == nil { // an answer in time
+	for last == nil { // until the finder returns a listing
 		mapOf(t, x, root, Focus{})
 	}
 	mark := last.Mark()
-	for s.folders = 1; s.folders > 0; { // one that says that nothing changed
-		s.folders = 0
-		last, _ = deaf(t.Context(), mustAbs(t, root), mark)
+	for s.changedFolders = 1; s.changedFolders > 0; { // until a listing has no changes
+		s.changedFolders = 0
+		last, _ = listFiles(t.Context(), mustAbs(t, root), mark)
 		if last != nil {
 			mark = last.Mark()
 		} else {
-			s.folders = 1
+			s.changedFolders = 1
 		}
 	}
 	testkit.WriteFiles(t, root, map[string]string{"d/a.go": "package a\nfunc Behind() {}\n"})
@@ -155,8 +155,8 @@ func TestToldWrong(t *testing.T) {
 	}
 }
 
-// After a cancelled call, the index looks at all folders again.
-func TestToldAfterEnd(t *testing.T) {
+// After a cancelled call, the index checks all folders again.
+func TestListingsAfterCancel(t *testing.T) {
 	root := t.TempDir()
 	testkit.WriteFiles(t, root, map[string]string{"a.go": "package a\nfunc A() {}\n"})
 	x, s := newNotifiedIndex(t, root)
@@ -165,13 +165,13 @@ func TestToldAfterEnd(t *testing.T) {
 	if err := x.update(ended, x.tree(mustAbs(t, root)), Focus{}); err == nil {
 		t.Fatal("update returned no error although its context was cancelled")
 	}
-	for known := s.known; known == s.known; {
-		s.folders = 0
+	for known := s.listings; known == s.listings; {
+		s.changedFolders = 0
 		if got := mapOf(t, x, root, Focus{}).Text(100); got != "a.go\n func A()\n" {
 			t.Fatalf("after that:\n%s", got)
 		}
 	}
-	if s.folders == 0 {
+	if s.changedFolders == 0 {
 		t.Error("the listing after the cancelled call reported no folder as changed")
 	}
 }

@@ -13,15 +13,15 @@ const (
 	focusShare = .8   // share of the starting points that is in the focus, if there is one
 )
 
-// links has the uses and definitions of names in all files. They are in contiguous slices because
-// each round of the walk reads all of them.
+// links has the uses and definitions of names, and the imports, of all files. They are in contiguous
+// slices because each round of the walk reads all of them.
 type links struct {
 	from []int32   // by file: index of its first link; one more entry for the end
 	name []int32   // by link
 	part []float32 // by link: its share of the file's output, for each file that defines the name
 
-	ownFrom []int32 // by file: index of its first definition; one more entry for the end
-	own     []int32 // names
+	definedNamesFrom []int32 // by file: index of its first name in definedNames; one more entry for the end
+	definedNames     []int32 // names
 
 	importFrom []int32   // by file: index of its first import; one more entry for the end
 	imported   []int32   // files
@@ -47,21 +47,21 @@ func (r *ranking) link() {
 			}
 		}
 		total += len(f.refs)
-		owned += len(f.own)
+		owned += len(f.definedNames)
 	}
 	l := links{
 		from: make([]int32, len(files)+1), name: make([]int32, 0, total), part: make([]float32, 0, total),
-		ownFrom: make([]int32, len(files)+1), own: make([]int32, 0, owned), importFrom: make([]int32, len(files)+1), imported: make([]int32, 0, imports), importPart: make([]float32, 0, imports),
+		definedNamesFrom: make([]int32, len(files)+1), definedNames: make([]int32, 0, owned), importFrom: make([]int32, len(files)+1), imported: make([]int32, 0, imports), importPart: make([]float32, 0, imports),
 	}
-	s := newVisibility(r)
+	v := newVisibility(r)
 	for i, f := range files {
 		l.linkImports(r, i)
-		s.startFile(i)
+		v.startFile(i)
 		begin := len(l.name)
 		sum := float32(0)
 		for _, ref := range f.refs {
 			if w := r.useWeight[ref.name] * useCountFactor(ref.count); w > 0 {
-				if !s.sees(ref.name) {
+				if !v.sees(ref.name) {
 					w *= notVisibleFactor
 				}
 				l.name, l.part = append(l.name, ref.name), append(l.part, w)
@@ -71,8 +71,8 @@ func (r *ranking) link() {
 		for k := begin; k < len(l.part); k++ {
 			l.part[k] /= sum * r.definerWeight[l.name[k]]
 		}
-		l.own = append(l.own, f.own...)
-		l.from[i+1], l.ownFrom[i+1] = int32(len(l.name)), int32(len(l.own)) //nolint:gosec // maxFiles of maxBytes have fewer names
+		l.definedNames = append(l.definedNames, f.definedNames...)
+		l.from[i+1], l.definedNamesFrom[i+1] = int32(len(l.name)), int32(len(l.definedNames)) //nolint:gosec // maxFiles of maxBytes have fewer names
 	}
 	r.links = l
 }
@@ -153,14 +153,14 @@ func (r *ranking) computeStart() {
 func (r *ranking) walk() {
 	l := &r.links
 	r.rank = slices.Clone(r.start)
-	r.flow, r.direct = make([]float32, len(r.useWeight)), make([]float32, len(r.rank))
+	r.flow, r.importFlow = make([]float32, len(r.useWeight)), make([]float32, len(r.rank))
 	next := make([]float64, len(r.rank))
 	for range rounds {
 		dangling := r.computeFlow()
 		change := 0.0
 		for i, begin := range r.start {
-			in := r.direct[i]
-			for _, id := range l.own[l.ownFrom[i]:l.ownFrom[i+1]] {
+			in := r.importFlow[i]
+			for _, id := range l.definedNames[l.definedNamesFrom[i]:l.definedNamesFrom[i+1]] {
 				in += r.flow[id]
 			}
 			next[i] = (1-damping)*begin + damping*(float64(in*r.role[i])+dangling*begin)
@@ -178,7 +178,7 @@ func (r *ranking) walk() {
 // the dangling files: those without links and imports.
 func (r *ranking) computeFlow() (dangling float64) {
 	clear(r.flow)
-	clear(r.direct)
+	clear(r.importFlow)
 	l := &r.links
 	for i, rank := range r.rank {
 		first, end := l.from[i], l.from[i+1]
@@ -195,7 +195,7 @@ func (r *ranking) computeFlow() (dangling float64) {
 			}
 			toNames -= toImports
 			for k := firstImport; k < endImport; k++ {
-				r.direct[l.imported[k]] += toImports * l.importPart[k]
+				r.importFlow[l.imported[k]] += toImports * l.importPart[k]
 			}
 		}
 		names, parts := l.name[first:end], l.part[first:end]

@@ -11,13 +11,13 @@ import (
 // Limits and weights for ordinary words in a focus. A file gets a share of the focus if its path or
 // the names of its definitions contain rare words of the text.
 const (
-	wordsWeight      = .6 // of a text, or of each requested name
-	maxWordFiles     = 40 // at most this many files
-	inBase           = 1.0
-	inFolder         = .5
-	inName           = .5  // of a definition
-	inNameMore       = .1  // for each further definition, up to a limit
-	common           = .25 // of all files; a word that occurs in more is ignored
+	wordsWeight      = .6  // of a text, or of each requested name
+	maxWordFiles     = 40  // at most this many files
+	baseScore        = 1.0 // of a word in the file's name
+	folderScore      = .5  // of a word in the folder's path
+	nameScore        = .5  // of a word in the name of a definition
+	nextNameScore    = .1  // for each further definition, up to a limit
+	maxFileShare     = .25 // of all files; a word that occurs in more is ignored
 	maxDistinctWords = 64  // different words that are used
 	maxWord          = 32  // bytes of a word
 )
@@ -100,10 +100,10 @@ func isUpper(c byte) bool { return c >= 'A' && c <= 'Z' }
 
 // stem cuts off inflections: `completions`, `completing`, `completed`.
 func stem(word []byte) []byte {
-	const shortest = 4
+	const minLen = 4
 	for range 2 { // the plural, then the ending of `completion`
 		for _, end := range []string{"ing", "ion", "ed", "er", "es", "or", "s", "e", "y"} {
-			if n := len(word) - len(end); n >= shortest && string(word[n:]) == end && (end != "s" || word[n-1] != 's') {
+			if n := len(word) - len(end); n >= minLen && string(word[n:]) == end && (end != "s" || word[n-1] != 's') {
 				word = word[:n]
 				break
 			}
@@ -112,8 +112,9 @@ func stem(word []byte) []byte {
 	return word
 }
 
-// addTextWords adds the files that contain the most words of a text. worth is divided among them.
-func (t *tree) addTextWords(out *target, text string, worth float64) {
+// addTextWords adds the files whose paths and definitions match the words of a text best. weight is
+// divided among them.
+func (t *tree) addTextWords(out *target, text string, weight float64) {
 	words := wordsOf(text)
 	n := len(words.index)
 	if n == 0 {
@@ -135,7 +136,7 @@ func (t *tree) addTextWords(out *target, text string, worth float64) {
 	}
 	rarity := make([]float64, width)
 	for k := 1; k < width; k++ {
-		if fileCount[k] > 0 && float64(fileCount[k]) <= max(3, common*float64(len(t.order))) {
+		if fileCount[k] > 0 && float64(fileCount[k]) <= max(3, maxFileShare*float64(len(t.order))) {
 			rarity[k] = math.Log(1 + float64(len(t.order))/float64(fileCount[k]))
 		}
 	}
@@ -160,32 +161,32 @@ func (t *tree) addTextWords(out *target, text string, worth float64) {
 		sum += b.score * b.score
 	}
 	for _, b := range best {
-		out.hints[b.file] += worth * b.score * b.score / sum
+		out.hints[b.file] += weight * b.score * b.score / sum
 	}
 	out.words = words
-	out.rare = rarity
+	out.wordRarity = rarity
 }
 
 // matchWords records how well a file matches each of the words.
 func (f *file) matchWords(words *wordset, row []float32) {
 	dir, base := path.Split(f.path)
-	note := func(text string, worth float32) {
+	note := func(text string, weight float32) {
 		eachWord(text, func(word []byte) bool {
 			if k := words.match(word); k > 0 {
-				row[k] = max(row[k], worth)
+				row[k] = max(row[k], weight)
 			}
 			return true
 		})
 	}
-	note(strings.TrimSuffix(base, path.Ext(base)), inBase)
-	note(dir, inFolder)
+	note(strings.TrimSuffix(base, path.Ext(base)), baseScore)
+	note(dir, folderScore)
 	for i := range f.defs {
 		eachWord(f.defs[i].Name, func(word []byte) bool {
 			if k := words.match(word); k > 0 {
 				if row[k] == 0 {
-					row[k] = inName
+					row[k] = nameScore
 				} else {
-					row[k] = min(row[k]+inNameMore, inBase+inName)
+					row[k] = min(row[k]+nextNameScore, baseScore+nameScore)
 				}
 			}
 			return true
@@ -201,7 +202,7 @@ func (t *target) rarity(name string) float64 {
 	}
 	sum := 0.0
 	eachWord(name, func(word []byte) bool {
-		sum += t.rare[t.words.match(word)]
+		sum += t.wordRarity[t.words.match(word)]
 		return true
 	})
 	return sum

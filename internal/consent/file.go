@@ -30,11 +30,11 @@ const (
 	version = 1
 	// maxSize is the maximum size of a file in bytes. eca writes no larger ones.
 	maxSize = 16 << 20
-	// patience is how long a change waits for the changes of other processes. Each takes about a
+	// lockTimeout is how long a change waits for the changes of other processes. Each takes about a
 	// millisecond, and a hundred on a busy disk.
-	patience = 30 * time.Second
-	// retry is the pause between attempts to take the lock.
-	retry = 5 * time.Millisecond
+	lockTimeout = 30 * time.Second
+	// lockRetry is the pause between attempts to take the lock.
+	lockRetry = 5 * time.Millisecond
 )
 
 // File is a record. It need not exist; its folder is created with the first change.
@@ -93,19 +93,19 @@ func (f File) Read(into Record) error {
 	}
 	var format Format
 	if err := json.Unmarshal(data, &format); err != nil {
-		return f.damaged(data, err)
+		return f.damagedError(data, err)
 	}
 	if format.Version != version {
 		return &DamagedError{File: f, cause: fmt.Errorf("it has version %d, not %d", format.Version, version), newer: format.Version > version}
 	}
 	if err := json.Unmarshal(data, into); err != nil {
-		return f.damaged(data, err)
+		return f.damagedError(data, err)
 	}
 	return nil
 }
 
-// damaged returns the error for invalid JSON, with its position in the file.
-func (f File) damaged(data []byte, err error) error {
+// damagedError returns the error for invalid JSON, with its position in the file.
+func (f File) damagedError(data []byte, err error) error {
 	out := &DamagedError{File: f, cause: err}
 	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
 		before := data[:max(0, min(int(syntax.Offset)-1, len(data)))]
@@ -130,9 +130,9 @@ func (f File) change(record Record, change func()) error {
 	if err := os.MkdirAll(filepath.Dir(f.Path), 0o700); err != nil {
 		return safeio.Unwritable(f.Path, err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), lockTimeout)
 	defer cancel()
-	release, err := filelock.Acquire(ctx, f.Path+".lock", retry)
+	release, err := filelock.Acquire(ctx, f.Path+".lock", lockRetry)
 	if err != nil {
 		return err
 	}

@@ -105,7 +105,7 @@ func TestConcurrentFolders(t *testing.T) {
 	}
 }
 
-// Records of earlier versions count on: one of trust.json without texts, and one with them.
+// Records of earlier versions stay valid: one of trust.json without texts, and one with them.
 func TestRecordsOfEarlierVersions(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {

@@ -49,9 +49,8 @@ func Sum(parts ...string) string {
 	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// Difference describes the changes in now, formatting values with present; empty if nothing
-// changed.
-func (l Launch) Difference(now Launch, present func(string) string) string {
+// Difference describes how now differs from l; empty if nothing changed. format makes values presentable.
+func (l Launch) Difference(now Launch, format func(string) string) string {
 	var out []string
 	for _, c := range []struct{ name, agreed, current string }{
 		{"command", l.Command, now.Command},
@@ -59,7 +58,7 @@ func (l Launch) Difference(now Launch, present func(string) string) string {
 		{"url", l.URL, now.URL},
 	} {
 		if c.agreed != c.current || c.name == "args" && !slices.Equal(l.Args, now.Args) {
-			out = append(out, fmt.Sprintf("%s was %s and is %s", c.name, quoted(present(c.agreed)), quoted(present(c.current))))
+			out = append(out, fmt.Sprintf("%s was %s and is %s", c.name, quoted(format(c.agreed)), quoted(format(c.current))))
 		}
 	}
 	names := map[string]bool{}

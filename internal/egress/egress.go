@@ -48,7 +48,7 @@ func NewHosts(list []string) (Hosts, error) {
 	var out Hosts
 	var errs []error
 	for _, entry := range list {
-		entry = normal(entry)
+		entry = normalizeHost(entry)
 		switch hosts, ok := registries[entry]; {
 		case ok:
 			out = append(out, hosts...)
@@ -63,13 +63,13 @@ func NewHosts(list []string) (Hosts, error) {
 	return out, errors.Join(errs...)
 }
 
-func normal(host string) string {
+func normalizeHost(host string) string {
 	return strings.ToLower(strings.TrimSuffix(strings.TrimSpace(host), "."))
 }
 
 // Contain reports whether a host is listed.
 func (h Hosts) Contain(host string) bool {
-	host = normal(host)
+	host = normalizeHost(host)
 	return slices.ContainsFunc(h, func(entry string) bool {
 		suffix, ok := strings.CutPrefix(entry, "*")
 		return host == entry || ok && strings.HasSuffix(host, suffix) && len(host) > len(suffix)
@@ -80,12 +80,12 @@ func (h Hosts) Contain(host string) bool {
 type Proxy struct {
 	Hosts func() Hosts // the current list
 
-	mu      sync.Mutex // guards the fields below, and the refusals of clients
+	mu      sync.Mutex // guards the fields below, and Client.refused
 	clients map[string]*Client
 	conns   map[net.Conn]bool
 	closed  bool
 
-	open sync.WaitGroup
+	running sync.WaitGroup // the goroutines of connections
 }
 
 // Client is a command that uses the proxy. Its URL identifies it.
@@ -99,7 +99,7 @@ type Client struct {
 // Refusal is a refused connection.
 type Refusal struct {
 	Address  string // host:port
-	Unlisted bool   // allowing the address would help
+	Unlisted bool   // the host is not listed, so allowing the address would help
 }
 
 // maxRefused is how many refusals are stored for a client.
@@ -138,8 +138,8 @@ func (c *Client) Close() {
 
 // client returns the client that sent a request; nil if the request does not identify it.
 func (p *Proxy) client(req *http.Request) *Client {
-	asked := http.Request{Header: http.Header{"Authorization": req.Header["Proxy-Authorization"]}}
-	_, token, _ := asked.BasicAuth()
+	parsed := http.Request{Header: http.Header{"Authorization": req.Header["Proxy-Authorization"]}}
+	_, token, _ := parsed.BasicAuth()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.clients[token]
@@ -147,7 +147,7 @@ func (p *Proxy) client(req *http.Request) *Client {
 
 // isAllowed reports whether the user allowed an address for the client.
 func (c *Client) isAllowed(host, port string) bool {
-	return c != nil && slices.Contains(c.allowed, net.JoinHostPort(normal(host), port))
+	return c != nil && slices.Contains(c.allowed, net.JoinHostPort(normalizeHost(host), port))
 }
 
 // Serve serves until the listener is closed.
@@ -160,7 +160,7 @@ func (p *Proxy) Forward(l net.Listener, port int) {
 		if err != nil {
 			return
 		}
-		p.join(c, c, to)
+		p.relay(c, c, to)
 	})
 }
 
@@ -172,7 +172,7 @@ func (p *Proxy) Close() {
 		_ = c.Close()
 	}
 	p.mu.Unlock()
-	p.open.Wait()
+	p.running.Wait()
 }
 
 func (p *Proxy) accept(l net.Listener, serve func(net.Conn)) {
@@ -185,8 +185,8 @@ func (p *Proxy) accept(l net.Listener, serve func(net.Conn)) {
 			_ = c.Close()
 			return
 		}
-		p.open.Go(func() {
-			defer p.drop(c)
+		p.running.Go(func() {
+			defer p.untrack(c)
 			serve(c)
 		})
 	}
@@ -206,7 +206,7 @@ func (p *Proxy) track(c net.Conn) bool {
 	return true
 }
 
-func (p *Proxy) drop(c net.Conn) {
+func (p *Proxy) untrack(c net.Conn) {
 	_ = c.Close()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -227,11 +227,11 @@ func (p *Proxy) serve(c net.Conn) {
 	switch {
 	case tunnel:
 		if host, port, err = net.SplitHostPort(req.Host); err != nil {
-			answer(c, http.StatusBadRequest, "the request names no host and port")
+			writeAnswer(c, http.StatusBadRequest, "the request names no host and port")
 			return
 		}
 	case req.URL.Scheme != "http" || host == "":
-		answer(c, http.StatusBadRequest, "this is a proxy of eca for sandboxed commands")
+		writeAnswer(c, http.StatusBadRequest, "this is a proxy of eca for sandboxed commands")
 		return
 	case port == "":
 		port = "80"
@@ -241,11 +241,11 @@ func (p *Proxy) serve(c net.Conn) {
 	var refused refusedError
 	switch {
 	case errors.As(err, &refused):
-		p.note(client, Refusal{net.JoinHostPort(normal(host), port), refused.unlisted})
-		answer(c, http.StatusForbidden, err.Error())
+		p.recordRefusal(client, Refusal{net.JoinHostPort(normalizeHost(host), port), refused.unlisted})
+		writeAnswer(c, http.StatusForbidden, err.Error())
 		return
 	case err != nil:
-		answer(c, http.StatusBadGateway, fmt.Sprintf("eca cannot connect to %s: %v", host, err))
+		writeAnswer(c, http.StatusBadGateway, fmt.Sprintf("eca cannot connect to %s: %v", host, err))
 		return
 	}
 	if tunnel {
@@ -253,7 +253,7 @@ func (p *Proxy) serve(c net.Conn) {
 			_ = to.Close()
 			return
 		}
-		p.join(c, in, to)
+		p.relay(c, in, to)
 		return
 	}
 	for _, name := range []string{"Proxy-Connection", "Proxy-Authorization"} {
@@ -264,7 +264,7 @@ func (p *Proxy) serve(c net.Conn) {
 		_ = to.Close()
 		return
 	}
-	defer p.drop(to)
+	defer p.untrack(to)
 	if err := req.Write(to); err == nil {
 		_, _ = io.Copy(c, to)
 	}
@@ -298,8 +298,8 @@ func (p *Proxy) dial(client *Client, host, port string) (net.Conn, error) {
 	return dialer.Dial("tcp", net.JoinHostPort(host, port))
 }
 
-// note records a refusal for a client, or for all if client is nil.
-func (p *Proxy) note(client *Client, r Refusal) {
+// recordRefusal records a refusal for a client, or for all if client is nil.
+func (p *Proxy) recordRefusal(client *Client, r Refusal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range p.clients {
@@ -309,21 +309,22 @@ func (p *Proxy) note(client *Client, r Refusal) {
 	}
 }
 
-// join copies in both directions until both ends are closed.
-func (p *Proxy) join(c net.Conn, in io.Reader, to net.Conn) {
+// relay copies data in both directions until both ends are closed. in is what the client c still sends;
+// some of it may be buffered.
+func (p *Proxy) relay(c net.Conn, in io.Reader, to net.Conn) {
 	if !p.track(to) {
 		_ = to.Close()
 		return
 	}
-	defer p.drop(to)
+	defer p.untrack(to)
 	var back sync.WaitGroup
-	back.Go(func() { pour(c, to) })
-	pour(to, in)
+	back.Go(func() { copyAndCloseWrite(c, to) })
+	copyAndCloseWrite(to, in)
 	back.Wait()
 }
 
-// pour copies until the end and closes the other end for writing.
-func pour(to net.Conn, from io.Reader) {
+// copyAndCloseWrite copies all data, and then closes the destination for writing.
+func copyAndCloseWrite(to net.Conn, from io.Reader) {
 	_, err := io.Copy(to, from)
 	half, ok := to.(interface{ CloseWrite() error })
 	if err != nil || !ok {
@@ -333,6 +334,6 @@ func pour(to net.Conn, from io.Reader) {
 	_ = half.CloseWrite()
 }
 
-func answer(c net.Conn, status int, text string) {
+func writeAnswer(c net.Conn, status int, text string) {
 	_, _ = fmt.Fprintf(c, "HTTP/1.1 %d %s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s\n", status, http.StatusText(status), len(text)+1, text)
 }

@@ -123,7 +123,7 @@ func TestProxy(t *testing.T) {
 
 // The hosts that are allowed for one command, and the refusals that it gets, do not count for another
 // command.
-func TestClientsAreToldApart(t *testing.T) {
+func TestClientsAreSeparate(t *testing.T) {
 	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "reached "+r.Header.Get("Proxy-Authorization"))
 	}))

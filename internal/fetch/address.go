@@ -32,14 +32,14 @@ func Public(a netip.Addr) bool {
 			return false
 		}
 	}
-	if inner, ok := embedded(a); ok {
+	if inner, ok := embeddedIPv4(a); ok {
 		return Public(inner)
 	}
 	return true
 }
 
-// embedded returns the IPv4 address in a NAT64 or 6to4 address.
-func embedded(a netip.Addr) (netip.Addr, bool) {
+// embeddedIPv4 returns the IPv4 address in a NAT64 or 6to4 address.
+func embeddedIPv4(a netip.Addr) (netip.Addr, bool) {
 	if !a.Is6() {
 		return netip.Addr{}, false
 	}

@@ -57,23 +57,23 @@ type Rules struct {
 
 // Getter fetches pages. It is safe for concurrent use.
 type Getter struct {
-	network *netclient.Network
-	rules   Rules
-	private []netip.Prefix
-	agent   string
-	time    time.Duration // limit of a whole fetch
+	network   *netclient.Network
+	rules     Rules
+	private   []netip.Prefix
+	userAgent string
+	timeout   time.Duration // of a whole fetch
 }
 
-// New returns a Getter that uses a network. agent is its User-Agent.
+// New returns a Getter that uses a network. agent is the User-Agent of its requests.
 func New(network *netclient.Network, rules Rules, agent string) *Getter {
-	g := &Getter{network: network, agent: agent, time: maxTime}
+	g := &Getter{network: network, userAgent: agent, timeout: maxTime}
 	g.rules.Section = cmp.Or(rules.Section, "toolCall.webFetch")
-	g.rules.Allow, g.rules.Deny = hosts(rules.Allow), hosts(rules.Deny)
+	g.rules.Allow, g.rules.Deny = normalizeHosts(rules.Allow), normalizeHosts(rules.Deny)
 	for _, p := range rules.Private {
 		if prefix, ok := parseNetwork(p); ok {
 			g.private = append(g.private, prefix)
 		} else {
-			g.rules.Private = append(g.rules.Private, hosts([]string{p})...)
+			g.rules.Private = append(g.rules.Private, normalizeHosts([]string{p})...)
 		}
 	}
 	return g
@@ -85,7 +85,7 @@ type Page struct {
 	Status int
 	Type   string // Content-Type
 	Body   []byte
-	Cut    bool // the page was longer
+	Cut    bool // Body is only the beginning of the page
 }
 
 // Check returns why a URL would not be requested, without any network access.
@@ -125,16 +125,16 @@ func (g *Getter) get(ctx context.Context, address string, limit int, oneHost boo
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, g.time, fmt.Errorf("the page did not arrive within %s", g.time))
+	ctx, cancel := context.WithTimeoutCause(ctx, g.timeout, fmt.Errorf("the page did not arrive within %s", g.timeout))
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return nil, fmt.Errorf("%q is not a URL: %w", address, err)
 	}
-	req.Header.Set("User-Agent", g.agent)
+	req.Header.Set("User-Agent", g.userAgent)
 	req.Header.Set("Accept", "text/markdown, text/html;q=0.9, text/*;q=0.8, */*;q=0.5")
 	client := &http.Client{
-		Transport: &guard{g, g.network.Client(netclient.Options{Connect: connectTime, Guarded: true}).Transport},
+		Transport: &guardedTransport{g, g.network.Client(netclient.Options{Connect: connectTime, Guarded: true}).Transport},
 		CheckRedirect: func(next *http.Request, via []*http.Request) error {
 			next.Header.Del("Referer")
 			if len(via) > maxRedirects {
@@ -166,7 +166,8 @@ func (g *Getter) get(ctx context.Context, address string, limit int, oneHost boo
 	return page, nil
 }
 
-// explain removes the method and URL that net/http adds, because the model knows them.
+// explain returns why ctx has ended, if it has; otherwise err without the method and URL that net/http
+// adds, because the model knows them.
 func explain(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
@@ -177,44 +178,44 @@ func explain(ctx context.Context, err error) error {
 	return err
 }
 
-// guard checks each request, including redirects, and adds the check of addresses to it.
-type guard struct {
-	g    *Getter
-	next http.RoundTripper
+// guardedTransport checks each request, including redirects, and adds the check of addresses to it.
+type guardedTransport struct {
+	getter *Getter
+	next   http.RoundTripper
 }
 
 // RoundTrip implements http.RoundTripper.
-func (t *guard) RoundTrip(req *http.Request) (*http.Response, error) {
-	u, err := t.g.parse(req.URL.String())
+func (t *guardedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	u, err := t.getter.parse(req.URL.String())
 	if err != nil {
 		return nil, err
 	}
 	host := u.Hostname()
-	if proxy, err := t.g.network.Proxies().For(u); err == nil && proxy != nil {
-		if err := t.g.lookUp(req.Context(), host); err != nil {
+	if proxy, err := t.getter.network.Proxies().For(u); err == nil && proxy != nil {
+		if err := t.getter.checkResolved(req.Context(), host); err != nil {
 			return nil, err
 		}
 	}
-	ctx := netclient.WithGuard(req.Context(), func(at netip.AddrPort) error { return t.g.mayDial(host, at.Addr()) })
+	ctx := netclient.WithGuard(req.Context(), func(at netip.AddrPort) error { return t.getter.mayDial(host, at.Addr()) })
 	return t.next.RoundTrip(req.WithContext(ctx))
 }
 
 // mayDial returns an error if an address of a host must not be dialed.
 func (g *Getter) mayDial(host string, a netip.Addr) error {
-	if Public(a) || g.excepted(host, a) {
+	if Public(a) || g.isExcepted(host, a) {
 		return nil
 	}
 	return fmt.Errorf("%s is at %s, which is not on the public internet; the user can except it in %s.privateHosts", host, a, g.rules.Section)
 }
 
-// excepted reports whether the user excepted a host, or a network that contains its address.
-func (g *Getter) excepted(host string, a netip.Addr) bool {
+// isExcepted reports whether the user excepted a host, or a network that contains its address.
+func (g *Getter) isExcepted(host string, a netip.Addr) bool {
 	return matchesHost(host, g.rules.Private) || slices.ContainsFunc(g.private, func(p netip.Prefix) bool { return p.Contains(a.Unmap()) })
 }
 
-// lookUp checks the addresses to which a host resolves locally. A name that does not resolve is
+// checkResolved checks the addresses to which a host resolves locally. A name that does not resolve is
 // allowed: the proxy may know it.
-func (g *Getter) lookUp(ctx context.Context, host string) error {
+func (g *Getter) checkResolved(ctx context.Context, host string) error {
 	if a, err := netip.ParseAddr(host); err == nil {
 		return g.mayDial(host, a)
 	}
@@ -246,7 +247,7 @@ func (g *Getter) parse(address string) (*url.URL, error) {
 	case u.User != nil:
 		return nil, errors.New("URLs with a user or a password in them are not fetched")
 	}
-	name, err := normal(u.Hostname())
+	name, err := normalizeHost(u.Hostname())
 	if err != nil {
 		return nil, fmt.Errorf("the URL has no valid host: %w", err)
 	}
@@ -274,9 +275,9 @@ func (g *Getter) parse(address string) (*url.URL, error) {
 	return u, nil
 }
 
-// normal returns a host in DNS form, for comparison. Forms of IPv4 addresses that only some
+// normalizeHost returns a host in DNS form, for comparison. Forms of IPv4 addresses that only some
 // programs accept (0x7f.1, 2130706433) are not valid hosts.
-func normal(host string) (string, error) {
+func normalizeHost(host string) (string, error) {
 	host = strings.TrimSuffix(host, ".")
 	if a, err := netip.ParseAddr(host); err == nil {
 		if a.Zone() != "" {
@@ -300,11 +301,11 @@ func normal(host string) (string, error) {
 	return strings.ToLower(name), nil
 }
 
-// hosts normalizes host names and drops invalid ones.
-func hosts(list []string) []string {
+// normalizeHosts normalizes host names and drops invalid ones.
+func normalizeHosts(list []string) []string {
 	var out []string
 	for _, h := range list {
-		if name, err := normal(strings.TrimPrefix(h, "*.")); err == nil {
+		if name, err := normalizeHost(strings.TrimPrefix(h, "*.")); err == nil {
 			out = append(out, name)
 		}
 	}
@@ -334,7 +335,7 @@ func Valid(entry string) error {
 	if _, ok := parseNetwork(entry); ok {
 		return nil
 	}
-	_, err := normal(strings.TrimPrefix(entry, "*."))
+	_, err := normalizeHost(strings.TrimPrefix(entry, "*."))
 	if err == nil {
 		return nil
 	}

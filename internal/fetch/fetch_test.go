@@ -214,7 +214,7 @@ func TestGet(t *testing.T) {
 		t.Errorf("%+v, %v", page, err)
 	}
 	late := getter(t, Rules{Private: []string{"127.0.0.1"}}, nil)
-	late.time = 50 * time.Millisecond
+	late.timeout = 50 * time.Millisecond
 	if _, err := late.Get(t.Context(), server.URL+"/endless", 100); err == nil || !strings.Contains(err.Error(), "did not arrive within 50ms") {
 		t.Errorf("endless: %v", err)
 	}

@@ -24,13 +24,13 @@ const (
 // (Rules.Private), redirects are not followed, and only the status of an answer is returned, so
 // that the party that chose the address learns nothing about the server.
 type Poster struct {
-	getter *Getter
-	time   time.Duration
+	getter  *Getter
+	timeout time.Duration
 }
 
-// NewPoster returns a Poster that uses a network. agent is its User-Agent.
+// NewPoster returns a Poster that uses a network. agent is the User-Agent of its requests.
 func NewPoster(network *netclient.Network, rules Rules, agent string) *Poster {
-	return &Poster{getter: New(network, rules, agent), time: postTime}
+	return &Poster{getter: New(network, rules, agent), timeout: postTime}
 }
 
 // Check returns why nothing would be sent to a URL, without any network access. The addresses of a
@@ -45,7 +45,7 @@ func (p *Poster) Check(address string) error {
 	if err != nil && localhost.Is(host) {
 		at, err = netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil
 	}
-	if matchesHost(host, p.getter.rules.Private) || err == nil && p.getter.excepted(host, at) {
+	if matchesHost(host, p.getter.rules.Private) || err == nil && p.getter.isExcepted(host, at) {
 		return nil
 	}
 	return fmt.Errorf("notifications go to https addresses only; the user can except %s in %s.privateHosts", host, p.getter.rules.Section)
@@ -60,7 +60,7 @@ func (p *Poster) Post(ctx context.Context, address string, header http.Header, b
 	if err != nil {
 		return 0, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, p.time, fmt.Errorf("there was no answer within %s", p.time))
+	ctx, cancel := context.WithTimeoutCause(ctx, p.timeout, fmt.Errorf("there was no answer within %s", p.timeout))
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), bytes.NewReader(body))
 	if err != nil {
@@ -69,9 +69,9 @@ func (p *Poster) Post(ctx context.Context, address string, header http.Header, b
 	if header != nil {
 		req.Header = header.Clone()
 	}
-	req.Header.Set("User-Agent", p.getter.agent)
+	req.Header.Set("User-Agent", p.getter.userAgent)
 	client := &http.Client{
-		Transport:     &guard{p.getter, p.getter.network.Client(netclient.Options{Connect: connectTime, Guarded: true}).Transport},
+		Transport:     &guardedTransport{p.getter, p.getter.network.Client(netclient.Options{Connect: connectTime, Guarded: true}).Transport},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	resp, err := client.Do(req)

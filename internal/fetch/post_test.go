@@ -88,7 +88,7 @@ func TestPost(t *testing.T) {
 		t.Error("a redirect was followed")
 	}
 	late := poster(t, Rules{Private: []string{"127.0.0.1"}}, nil)
-	late.time = 50 * time.Millisecond
+	late.timeout = 50 * time.Millisecond
 	if _, err := late.Post(t.Context(), server.URL+"/silent", header, nil); err == nil || !strings.Contains(err.Error(), "no answer within 50ms") {
 		t.Errorf("silent: %v", err)
 	}
@@ -117,7 +117,7 @@ func TestPostWhereNamesLead(t *testing.T) {
 	p.getter.network.Use(identity)
 	// An address that stands for a name whose answer changed: it was checked as one of the internet,
 	// and is dialed here.
-	changing := &guard{p.getter, p.getter.network.Client(netclient.Options{Guarded: true}).Transport}
+	changing := &guardedTransport{p.getter, p.getter.network.Client(netclient.Options{Guarded: true}).Transport}
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://innocent.example/", nil)
 	if err != nil {
 		t.Fatal(err)

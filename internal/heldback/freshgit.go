@@ -43,17 +43,17 @@ func freshRepository(path string) bool {
 	return plainHooks(dir) && plainConfig(dir)
 }
 
-// freshWorktree reports whether a path is one of the files with which git links a worktree to a
-// repository that was already protected, whose configuration git uses there.
+// freshWorktree reports whether a path is one of the files that link a new worktree to a repository. The
+// configuration of the repository, which git uses in the worktree, must have been protected before.
 func freshWorktree(places sandbox.Places, path string) bool {
 	var dir, link string // the folder in the repository, and the file .git of the worktree
 	switch name := filepath.Base(path); name {
 	case ".git":
 		link = path
-		dir = strings.TrimPrefix(line(path), "gitdir: ")
+		dir = strings.TrimPrefix(singleLine(path), "gitdir: ")
 	case "commondir", "gitdir":
 		dir = filepath.Dir(path)
-		link = line(filepath.Join(dir, "gitdir"))
+		link = singleLine(filepath.Join(dir, "gitdir"))
 	}
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil || !filepath.IsAbs(dir) || real != dir || filepath.Base(filepath.Dir(dir)) != "worktrees" {
@@ -63,16 +63,16 @@ func freshWorktree(places sandbox.Places, path string) bool {
 		return false
 	}
 	return places.Known(filepath.Join(filepath.Dir(filepath.Dir(dir)), "config")) &&
-		line(filepath.Join(dir, "commondir")) == "../.." && line(filepath.Join(dir, "gitdir")) == link && line(link) == "gitdir: "+dir
+		singleLine(filepath.Join(dir, "commondir")) == "../.." && singleLine(filepath.Join(dir, "gitdir")) == link && singleLine(link) == "gitdir: "+dir
 }
 
-// line returns the content of a small file that has a single line; otherwise empty.
-func line(path string) string {
-	const most = 4096
+// singleLine returns the line of a small file that has only one; empty for other files.
+func singleLine(path string) string {
+	const maxLen = 4096
 	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
 		return ""
 	}
-	data, err := safeio.Read(path, most)
+	data, err := safeio.Read(path, maxLen)
 	text, rest, _ := strings.Cut(string(data), "\n")
 	if err != nil || rest != "" {
 		return ""
@@ -102,9 +102,9 @@ func plainHooks(dir *os.Root) bool {
 }
 
 func plainConfig(dir *os.Root) bool {
-	const most = 64 << 10
+	const maxLen = 64 << 10
 	info, err := dir.Lstat("config")
-	if err != nil || !info.Mode().IsRegular() || info.Size() > most {
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxLen {
 		return false
 	}
 	data, err := fs.ReadFile(dir.FS(), "config")

@@ -40,10 +40,10 @@ func (s *Store) moveAway(places sandbox.Places, change sandbox.Change) (Item, er
 	} else if !os.SameFile(now, change.Info) {
 		return Item{}, errors.New("it was replaced meanwhile")
 	}
-	if err := os.MkdirAll(s.moved, 0o700); err != nil {
+	if err := os.MkdirAll(s.movedDir, 0o700); err != nil {
 		return Item{}, err
 	}
-	dir, err := os.MkdirTemp(s.moved, label(root)+"-*")
+	dir, err := os.MkdirTemp(s.movedDir, namePrefix(root)+"-*")
 	if err != nil {
 		return Item{}, err
 	}
@@ -62,16 +62,16 @@ func (s *Store) moveAway(places sandbox.Places, change sandbox.Change) (Item, er
 	return Item{root, name, filepath.Join(dir, filepath.Base(name))}, nil
 }
 
-// label returns the beginning of the name of a folder in the store, made from the name of root.
-func label(root string) string {
-	const most = 60
+// namePrefix returns the beginning of a folder name in the store, made from the name of root.
+func namePrefix(root string) string {
+	const maxLen = 60
 	name := strings.Map(func(r rune) rune {
 		if r == filepath.Separator || r == '*' {
 			return -1
 		}
 		return r
 	}, filepath.Base(root))
-	return name[:min(len(name), most)]
+	return name[:min(len(name), maxLen)]
 }
 
 // Restore moves the item back, unless its former path is in use.
@@ -89,11 +89,11 @@ func (i Item) Restore() error {
 	return move(from, to)
 }
 
-// parent is the folder of a file to move. It was opened step by step without following symlinks.
+// parent is the open folder of a file to move. No symlinks were followed to open it.
 type parent struct {
 	dir     *os.Root
-	name    string // of the file
-	restore []func()
+	name    string   // of the file
+	restore []func() // restore the permissions of folders
 }
 
 func (p *parent) close() {
@@ -103,8 +103,8 @@ func (p *parent) close() {
 	}
 }
 
-// openParent opens the folder of a path below a root. Folders that are not writable for their own
-// user become writable until it is closed, since a command can have changed their permissions.
+// openParent opens the folder of a path below a root. A command may have removed permissions of the
+// folders below the root; the user gets all permissions for them until the parent is closed.
 func openParent(root, path string) (*parent, error) {
 	dir, err := os.OpenRoot(root)
 	if err != nil {
@@ -132,7 +132,7 @@ func (p *parent) enter(name string) error {
 	if !info.IsDir() {
 		return fmt.Errorf("%s is not a folder", name)
 	}
-	opened := allow(p.dir, name, info)
+	modeChanged := makeAccessible(p.dir, name, info)
 	next, err := p.dir.OpenRoot(name)
 	if err != nil {
 		return err
@@ -141,7 +141,7 @@ func (p *parent) enter(name string) error {
 		_ = next.Close()
 		return errors.Join(fmt.Errorf("%s was replaced meanwhile", name), err)
 	}
-	if opened {
+	if modeChanged {
 		folder, err := next.Open(".")
 		if err != nil {
 			_ = next.Close()
@@ -157,8 +157,8 @@ func (p *parent) enter(name string) error {
 	return nil
 }
 
-// allow gives the user all permissions for a folder of their own, if some are missing.
-func allow(dir *os.Root, name string, info fs.FileInfo) (changed bool) {
+// makeAccessible gives the user all permissions for a folder, if some are missing.
+func makeAccessible(dir *os.Root, name string, info fs.FileInfo) (changed bool) {
 	const all = 0o700
 	return info.IsDir() && info.Mode()&all != all && dir.Chmod(name, mode(info)|all) == nil
 }
@@ -177,30 +177,30 @@ func move(from, to *parent) error {
 	if err != nil {
 		return err
 	}
-	opened := allow(from.dir, from.name, info) // moving a folder to another parent changes its own entry for that parent
+	modeChanged := makeAccessible(from.dir, from.name, info) // moving a folder changes its entry "..", which needs write permission
 	err = rename(from.dir, from.name, to.dir, to.name)
 	if err == nil {
-		if opened {
+		if modeChanged {
 			_ = to.dir.Chmod(to.name, mode(info))
 		}
 		return nil
 	}
-	left := int64(maxCopied)
-	if err := copyTo(from.dir, from.name, to.dir, to.name, &left); err != nil {
+	remaining := int64(maxCopied)
+	if err := copyTo(from.dir, from.name, to.dir, to.name, &remaining); err != nil {
 		return errors.Join(err, to.dir.RemoveAll(to.name))
 	}
 	return from.dir.RemoveAll(from.name)
 }
 
 // copyTo copies a file, symlink or folder.
-func copyTo(from *os.Root, fromName string, to *os.Root, toName string, left *int64) error {
+func copyTo(from *os.Root, fromName string, to *os.Root, toName string, remaining *int64) error {
 	info, err := from.Lstat(fromName)
 	if err != nil {
 		return err
 	}
 	switch {
 	case info.Mode().IsRegular():
-		return copyFile(from, fromName, to, toName, info, left)
+		return copyFile(from, fromName, to, toName, info, remaining)
 	case info.Mode()&os.ModeSymlink != 0:
 		link, err := from.Readlink(fromName)
 		if err != nil {
@@ -210,7 +210,7 @@ func copyTo(from *os.Root, fromName string, to *os.Root, toName string, left *in
 	case !info.IsDir():
 		return nil // pipes and sockets are not kept
 	}
-	allow(from, fromName, info)
+	makeAccessible(from, fromName, info)
 	if err := to.Mkdir(toName, 0o700); err != nil {
 		return err
 	}
@@ -229,15 +229,15 @@ func copyTo(from *os.Root, fromName string, to *os.Root, toName string, left *in
 		return err
 	}
 	for _, e := range entries {
-		if err := copyTo(below, e.Name(), target, e.Name(), left); err != nil {
+		if err := copyTo(below, e.Name(), target, e.Name(), remaining); err != nil {
 			return err
 		}
 	}
 	return to.Chmod(toName, info.Mode().Perm())
 }
 
-func copyFile(from *os.Root, fromName string, to *os.Root, toName string, info fs.FileInfo, left *int64) error {
-	if info.Size() > *left {
+func copyFile(from *os.Root, fromName string, to *os.Root, toName string, info fs.FileInfo, remaining *int64) error {
+	if info.Size() > *remaining {
 		return errors.New("it is too large to be copied to eca's state folder")
 	}
 	if info.Mode()&0o400 == 0 {
@@ -255,7 +255,7 @@ func copyFile(from *os.Root, fromName string, to *os.Root, toName string, info f
 	if err != nil {
 		return err
 	}
-	n, err := io.Copy(copied, io.LimitReader(source, *left))
-	*left -= n
+	n, err := io.Copy(copied, io.LimitReader(source, *remaining))
+	*remaining -= n
 	return errors.Join(err, copied.Chmod(info.Mode().Perm()), copied.Close())
 }

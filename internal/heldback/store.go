@@ -30,16 +30,16 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// Store has the moved files, and the records of pending searches.
+// Store keeps the moved files, and the records of pending searches.
 type Store struct {
-	moved, due string
+	movedDir, recordDir string // folders
 
-	mu sync.Mutex // guards the brief lock of a record, which tests whether its daemon is alive
+	mu sync.Mutex // held while the locks of records are tried, to find out whether their daemons run
 }
 
 // New returns the store in eca's state folder, where it creates folders when needed.
 func New(stateDir string) *Store {
-	return &Store{moved: filepath.Join(stateDir, "held-back"), due: filepath.Join(stateDir, "due-searches")}
+	return &Store{movedDir: filepath.Join(stateDir, "held-back"), recordDir: filepath.Join(stateDir, "due-searches")}
 }
 
 const (
@@ -50,12 +50,12 @@ const (
 
 // Search is a pending search. The caller must call Finish. A nil Search does nothing.
 type Search struct {
-	store  *Store
-	places sandbox.Places
-	begun  time.Time
-	path   string // of the record, without its suffix
-	owner  *flock.Flock
-	ended  atomic.Bool // finished or cancelled
+	store     *Store
+	places    sandbox.Places
+	startTime time.Time
+	path      string // of the record, without its suffix
+	owner     *flock.Flock
+	ended     atomic.Bool // Finish or Cancel was called
 }
 
 // Begin records, before a command starts, that protected files have to be searched for after it. It
@@ -69,47 +69,47 @@ func (s *Store) Begin(p sandbox.Places) (*Search, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(s.due, 0o700); err != nil {
-		return nil, s.unrecorded(err)
+	if err := os.MkdirAll(s.recordDir, 0o700); err != nil {
+		return nil, s.recordError(err)
 	}
-	path := filepath.Join(s.due, rand.Text())
+	path := filepath.Join(s.recordDir, rand.Text())
 	owner := flock.New(path+ownerSuffix, flock.SetPermissions(0o600))
 	if err := owner.Lock(); err != nil {
 		_ = os.Remove(path + ownerSuffix)
-		return nil, s.unrecorded(err)
+		return nil, s.recordError(err)
 	}
-	c := &Search{store: s, places: p, path: path, owner: owner}
+	search := &Search{store: s, places: p, path: path, owner: owner}
 	info, err := fs.FileInfo(nil), safeio.Write(path+recordSuffix, data, 0o600)
 	if err == nil {
 		info, err = os.Stat(path + recordSuffix)
 	}
 	if err != nil {
-		c.close(true)
-		return nil, s.unrecorded(err)
+		search.close(true)
+		return nil, s.recordError(err)
 	}
-	c.begun = info.ModTime()
-	return c, nil
+	search.startTime = info.ModTime()
+	return search, nil
 }
 
-// unrecorded explains why a command must not start, and what to do: if eca were killed while the
-// command runs, no other daemon would know that it has to search.
-func (s *Store) unrecorded(err error) error {
-	return fmt.Errorf("cannot record in %s that files which other programs run (.envrc, git hooks) are to be looked for after the command: %w; free space there, or make the folder writable", s.due, err)
+// recordError returns the error for a search that cannot be recorded. The command must not start: if eca
+// were killed while the command runs, no other daemon would search.
+func (s *Store) recordError(err error) error {
+	return fmt.Errorf("cannot record in %s that files which other programs run (.envrc, git hooks) are to be looked for after the command: %w; free space there, or make the folder writable", s.recordDir, err)
 }
 
 // Finish searches for protected files that the command created, and moves them away. If that was
 // complete, the search is no longer pending.
-func (c *Search) Finish() Outcome {
-	if c == nil || c.ended.Swap(true) {
+func (s *Search) Finish() Outcome {
+	if s == nil || s.ended.Swap(true) {
 		return Outcome{}
 	}
-	changes := c.places.Since(c.begun)
+	changes := s.places.Since(s.startTime)
 	out := Outcome{Missed: changes.Missed}
 	for _, change := range changes.New {
-		if freshRepository(change.Path) || freshWorktree(c.places, change.Path) {
+		if freshRepository(change.Path) || freshWorktree(s.places, change.Path) {
 			continue
 		}
-		item, err := c.store.moveAway(c.places, change)
+		item, err := s.store.moveAway(s.places, change)
 		switch {
 		case err == nil:
 			out.Moved = append(out.Moved, item)
@@ -117,62 +117,63 @@ func (c *Search) Finish() Outcome {
 			out.Failed = append(out.Failed, Failure{change.Path, err})
 		}
 	}
-	c.close(out.Whole())
+	s.close(out.Whole())
 	return out
 }
 
 // Cancel replaces Finish for a command that did not start; after Finish it does nothing.
-func (c *Search) Cancel() {
-	if c != nil && !c.ended.Swap(true) {
-		c.close(true)
+func (s *Search) Cancel() {
+	if s != nil && !s.ended.Swap(true) {
+		s.close(true)
 	}
 }
 
-func (c *Search) close(done bool) {
+// close releases the lock of the record. If done, it removes the record: the search is no longer pending.
+func (s *Search) close(done bool) {
 	if done {
-		_ = os.Remove(c.path + recordSuffix)
+		_ = os.Remove(s.path + recordSuffix)
 	}
-	_ = os.Remove(c.path + ownerSuffix)
-	_ = c.owner.Close()
+	_ = os.Remove(s.path + ownerSuffix)
+	_ = s.owner.Close()
 }
 
-// Resume performs the pending searches in some workspace folders.
+// Resume performs the pending searches in the workspace folders.
 func (s *Store) Resume(roots []string) []Outcome {
 	var out []Outcome
 	list, _ := s.ownerless(roots)
-	for _, c := range list {
-		if c.places.Roots() == nil {
-			out = append(out, Outcome{Damaged: c.begun})
-			c.close(true)
+	for _, search := range list {
+		if search.places.Roots() == nil {
+			out = append(out, Outcome{Damaged: search.startTime})
+			search.close(true)
 			continue
 		}
-		found := c.Finish()
+		found := search.Finish()
 		found.Resumed = true
 		out = append(out, found)
 	}
 	return out
 }
 
-// Due reports whether the search of an ended command is pending in any of some workspace folders.
+// Due reports whether the search for an ended command is pending in one of the workspace folders.
 func (s *Store) Due(roots []string) bool {
 	if s == nil {
 		return false
 	}
 	list, unknown := s.ownerless(roots)
-	for _, c := range list {
-		c.close(false)
+	for _, search := range list {
+		search.close(false)
 	}
 	return len(list) > 0 || unknown
 }
 
-// ownerless returns and locks the searches for some workspace folders that no daemon is about to
-// perform. A search whose record cannot be read is returned for all folders. unknown means that
+// ownerless returns the pending searches in the workspace folders whose daemon is no longer running, and
+// locks their records. A search whose record cannot be read counts for all folders. unknown means that
 // there may be more, because the folder of records or a lock could not be opened.
 func (s *Store) ownerless(roots []string) (list []*Search, unknown bool) {
 	if s == nil {
 		return nil, false
 	}
-	entries, err := os.ReadDir(s.due)
+	entries, err := os.ReadDir(s.recordDir)
 	if err != nil || len(entries) == 0 {
 		return nil, err != nil && !errors.Is(err, fs.ErrNotExist)
 	}
@@ -183,31 +184,31 @@ func (s *Store) ownerless(roots []string) (list []*Search, unknown bool) {
 		if !ok {
 			continue
 		}
-		c := &Search{store: s, path: filepath.Join(s.due, name)}
-		c.owner = flock.New(c.path+ownerSuffix, flock.SetPermissions(0o600))
-		if locked, err := c.owner.TryLock(); !locked || err != nil {
+		search := &Search{store: s, path: filepath.Join(s.recordDir, name)}
+		search.owner = flock.New(search.path+ownerSuffix, flock.SetPermissions(0o600))
+		if locked, err := search.owner.TryLock(); !locked || err != nil {
 			unknown = unknown || err != nil
 			continue
 		}
-		if !c.read() || c.places.Roots() != nil && !overlap(c.places.Roots(), roots) {
-			c.close(false)
+		if !search.read() || search.places.Roots() != nil && !overlap(search.places.Roots(), roots) {
+			search.close(false)
 			continue
 		}
-		list = append(list, c)
+		list = append(list, search)
 	}
 	return list, unknown
 }
 
 // read reads the record; it returns false if the record was removed. A damaged record has no
 // places.
-func (c *Search) read() bool {
-	info, err := os.Lstat(c.path + recordSuffix)
+func (s *Search) read() bool {
+	info, err := os.Lstat(s.path + recordSuffix)
 	if err != nil {
 		return false
 	}
-	c.begun = info.ModTime()
-	if data, err := safeio.Read(c.path+recordSuffix, maxRecord); err == nil {
-		c.places, _ = sandbox.RecordedPlaces(data)
+	s.startTime = info.ModTime()
+	if data, err := safeio.Read(s.path+recordSuffix, maxRecord); err == nil {
+		s.places, _ = sandbox.RecordedPlaces(data)
 	}
 	return true
 }
@@ -216,7 +217,7 @@ func (c *Search) read() bool {
 func overlap(a, b []string) bool {
 	for _, x := range a {
 		for _, y := range b {
-			x, y := real(x), real(y)
+			x, y := resolve(x), resolve(y)
 			if safeio.Within(x, y) || safeio.Within(y, x) {
 				return true
 			}
@@ -225,7 +226,7 @@ func overlap(a, b []string) bool {
 	return false
 }
 
-func real(path string) string {
+func resolve(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real
 	}

@@ -9,7 +9,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// interruptedWorkspace makes a workspace in which a command made .envrc when its daemon was killed.
+// interruptedWorkspace creates a workspace in which a command had created .envrc when its daemon was
+// killed.
 func interruptedWorkspace(t *testing.T) (s *Store, state, root string) {
 	t.Helper()
 	state, root = t.TempDir(), t.TempDir()
@@ -52,8 +53,8 @@ func fileExists(path string) bool {
 	return err == nil
 }
 
-// If a daemon was killed during a command, the next daemon searches the workspace in its place, and
-// moves only what the command made.
+// If a daemon was killed during a command, the next daemon searches the workspace instead, and moves only
+// files that the command created.
 func TestKilledSearchIsMadeUpFor(t *testing.T) {
 	_, state, root := interruptedWorkspace(t)
 	next := New(state)
@@ -73,7 +74,7 @@ func TestKilledSearchIsMadeUpFor(t *testing.T) {
 	if next.Due([]string{root}) || len(next.Resume([]string{root})) > 0 {
 		t.Error("the search is still due after Resume")
 	}
-	if left, _ := os.ReadDir(next.due); len(left) > 0 {
+	if left, _ := os.ReadDir(next.recordDir); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 }
@@ -97,7 +98,7 @@ func TestLivingSearchIsLeftAlone(t *testing.T) {
 func TestDamagedRecords(t *testing.T) {
 	for name, text := range map[string]string{"empty": "", "cut": `{"roots":["L3g`, "without a workspace": "{}", "another": "[1]"} {
 		s, _, root := interruptedWorkspace(t)
-		records, _ := filepath.Glob(filepath.Join(s.due, "*"+recordSuffix))
+		records, _ := filepath.Glob(filepath.Join(s.recordDir, "*"+recordSuffix))
 		write(t, records[0], text)
 		if !s.Due([]string{root}) {
 			t.Errorf("%s: the search is not due", name)
@@ -124,7 +125,7 @@ func TestMoveFollowsNoLink(t *testing.T) {
 	write(t, filepath.Join(outside, ".envrc"), "mine\n")
 	p := begin(t, s, root).places
 	write(t, filepath.Join(root, "a", ".envrc"), "bad\n")
-	found := p.Since(begin(t, s, root).begun).New
+	found := p.Since(begin(t, s, root).startTime).New
 	if len(found) != 1 {
 		t.Fatalf("%+v", found)
 	}
@@ -150,8 +151,7 @@ func TestMoveFollowsNoLink(t *testing.T) {
 	}
 }
 
-// To move a file or a folder to another file system, it is copied with its links. Large ones are
-// refused.
+// Files and folders are copied to another file system, with their symlinks. Large ones are refused.
 func TestPlacesAreCopied(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	write(t, filepath.Join(from, ".husky", "a", "b"), "text\n")
@@ -188,7 +188,7 @@ func TestPlacesAreCopied(t *testing.T) {
 // read, Due is true.
 func TestRecordsThatCannotBeOpened(t *testing.T) {
 	s, _, root := interruptedWorkspace(t)
-	records, _ := filepath.Glob(filepath.Join(s.due, "*"+recordSuffix))
+	records, _ := filepath.Glob(filepath.Join(s.recordDir, "*"+recordSuffix))
 	owner := strings.TrimSuffix(records[0], recordSuffix) + ownerSuffix
 	if err := os.Remove(owner); err != nil {
 		t.Fatal(err)
@@ -199,15 +199,15 @@ func TestRecordsThatCannotBeOpened(t *testing.T) {
 	if !s.Due([]string{root}) {
 		t.Error("Due is false although a lock cannot be opened")
 	}
-	if err := os.RemoveAll(s.due); err != nil {
+	if err := os.RemoveAll(s.recordDir); err != nil {
 		t.Fatal(err)
 	}
-	write(t, s.due, "")
+	write(t, s.recordDir, "")
 	p := sandbox.Policy{Level: sandbox.Workspace, Guard: &sandbox.Guard{Roots: []string{root}}}
 	if err := p.Prepare(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Begin(p.Places); err == nil || !strings.Contains(err.Error(), s.due) || !strings.Contains(err.Error(), "free space there") {
+	if _, err := s.Begin(p.Places); err == nil || !strings.Contains(err.Error(), s.recordDir) || !strings.Contains(err.Error(), "free space there") {
 		t.Errorf("%v", err)
 	}
 	if !s.Due([]string{root}) {

@@ -40,8 +40,8 @@ type Options struct {
 type Pages struct {
 	Own     bool   // pages from this machine at the server's port may call, too
 	Served  bool   // pages from the host name of the request may call, too
-	Methods string // of requests
-	Headers string // of requests
+	Methods string // allowed methods of requests, separated by commas
+	Headers string // allowed headers of requests
 	Expose  string // headers of answers that pages may read
 }
 
@@ -93,12 +93,12 @@ func (r *Refusal) Write(w http.ResponseWriter) { http.Error(w, r.Message, r.Stat
 func (g *Guard) Admit(w http.ResponseWriter, r *http.Request) (done bool, refused *Refusal) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if r.ContentLength != 0 { // even for rejected requests: the server reads the body before it answers
-		limitRead(w)
+		limitBodyTime(w)
 	}
 	if !g.knownHost(r.Host) {
 		return false, &Refusal{http.StatusForbidden, "unknown host name: a web page may have pointed its own name at this machine"}
 	}
-	if g.local && !fromHere(r.RemoteAddr) {
+	if g.local && !isLocal(r.RemoteAddr) {
 		return false, &Refusal{http.StatusForbidden, "without a token, only this machine may call"}
 	}
 	origin := r.Header.Get("Origin")
@@ -106,7 +106,7 @@ func (g *Guard) Admit(w http.ResponseWriter, r *http.Request) (done bool, refuse
 		return false, nil
 	}
 	known := slices.ContainsFunc(g.origins, func(o string) bool { return strings.EqualFold(o, origin) })
-	if !known && (!g.pages.Served || !served(origin, r)) {
+	if !known && (!g.pages.Served || !isSameHost(origin, r)) {
 		return false, &Refusal{http.StatusForbidden, "web pages of this origin are not allowed to call"}
 	}
 	w.Header().Set("Access-Control-Allow-Origin", origin)
@@ -167,13 +167,13 @@ func (g *Guard) TokenInPath(next http.Handler) http.Handler {
 // PathOf returns the path below which TokenInPath serves.
 func PathOf(token string) string { return "/" + token + "/" }
 
-// served reports whether an origin is the host of the request itself, which was already accepted.
+// isSameHost reports whether an origin is the host of the request itself, which was already accepted.
 // The scheme may differ, since a proxy may terminate TLS.
-func served(origin string, r *http.Request) bool {
+func isSameHost(origin string, r *http.Request) bool {
 	return strings.EqualFold(origin, "https://"+r.Host) || r.TLS == nil && strings.EqualFold(origin, "http://"+r.Host)
 }
 
-func fromHere(remote string) bool {
+func isLocal(remote string) bool {
 	host, _, err := net.SplitHostPort(remote)
 	return err == nil && localhost.Is(host)
 }
@@ -196,7 +196,7 @@ func (g *Guard) knownHost(hostport string) bool {
 // bodyTime is how long the body of a request may take to arrive.
 const bodyTime = time.Minute
 
-func limitRead(w http.ResponseWriter) {
+func limitBodyTime(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime)) // servers in tests may not support it
 }
 
@@ -210,7 +210,7 @@ func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 		w.Header().Set("Connection", "close")
 		return nil, ErrTooLarge
 	}
-	limitRead(w)
+	limitBodyTime(w)
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	var long *http.MaxBytesError
 	switch {
@@ -223,14 +223,14 @@ func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 	return body, nil
 }
 
-// NewServer returns a server that drops clients which do not send a request.
+// NewServer returns a server that disconnects clients that send no request for a while.
 func NewServer(handler http.Handler) *http.Server {
 	return &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10}
 }
 
-// ServeUntil serves until ctx ends. Then it calls leave to stop running work, and lets open requests get
-// their answers within grace.
-func ServeUntil(ctx context.Context, listener net.Listener, handler http.Handler, grace time.Duration, leave func()) error {
+// ServeUntil serves until ctx ends. Then it calls stop, which should end running work, and waits up to
+// grace for the answers to open requests.
+func ServeUntil(ctx context.Context, listener net.Listener, handler http.Handler, grace time.Duration, stop func()) error {
 	server := NewServer(handler)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
@@ -238,7 +238,7 @@ func ServeUntil(ctx context.Context, listener net.Listener, handler http.Handler
 	select {
 	case err = <-served:
 	case <-ctx.Done():
-		leave()
+		stop()
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 		defer cancel()
 		if server.Shutdown(limited) != nil {

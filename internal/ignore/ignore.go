@@ -41,13 +41,13 @@ func ForTree(dir string) *Rules {
 		if isRepository(p) {
 			r := repository(p)
 			for i := len(above) - 1; i >= 0; i-- {
-				r = r.with(above[i])
+				r = r.withIgnoreFile(above[i])
 			}
 			return r
 		}
 		above = append(above, p)
 		if filepath.Dir(p) == p {
-			return (&Rules{}).with(filepath.Clean(dir))
+			return (&Rules{}).withIgnoreFile(filepath.Clean(dir))
 		}
 	}
 }
@@ -59,16 +59,18 @@ func (r *Rules) Below(dir string, git, file bool) *Rules {
 	case git && isRepository(dir):
 		return repository(dir)
 	case file:
-		return r.with(dir)
+		return r.withIgnoreFile(dir)
 	}
 	return r
 }
 
-// with adds the rules of a folder's own ignore file.
-func (r *Rules) with(dir string) *Rules { return r.file(dir, filepath.Join(dir, FileName)) }
+// withIgnoreFile adds the rules of a folder's own ignore file.
+func (r *Rules) withIgnoreFile(dir string) *Rules {
+	return r.withFile(dir, filepath.Join(dir, FileName))
+}
 
-// file adds the patterns of a file, relative to dir.
-func (r *Rules) file(dir, path string) *Rules {
+// withFile adds the patterns of a file, relative to dir.
+func (r *Rules) withFile(dir, path string) *Rules {
 	patterns := parse(readFile(path, false), r.fold)
 	if len(patterns) == 0 {
 		return r
@@ -87,24 +89,24 @@ func (r *Rules) Ignored(path string, isDir bool) bool {
 		name = lower(name)
 	}
 	// The deepest file with a matching pattern wins, and in it the last line.
-	for l := r; l != nil; l = l.parent {
+	for rules := r; rules != nil; rules = rules.parent {
 		rel := ""
-		for i := len(l.patterns) - 1; i >= 0; i-- {
-			p := &l.patterns[i]
+		for i := len(rules.patterns) - 1; i >= 0; i-- {
+			p := &rules.patterns[i]
 			if p.dirOnly && !isDir {
 				continue
 			}
-			against := name
-			if !p.base {
+			subject := name
+			if !p.nameOnly {
 				if rel == "" {
-					rel = path[min(len(l.dir)+1, len(path)):]
-					if l.fold {
+					rel = path[min(len(rules.dir)+1, len(path)):]
+					if rules.fold {
 						rel = lower(rel)
 					}
 				}
-				against = rel
+				subject = rel
 			}
-			if p.match(against) {
+			if p.match(subject) {
 				return !p.negate
 			}
 		}
@@ -112,10 +114,10 @@ func (r *Rules) Ignored(path string, isDir bool) bool {
 	return false
 }
 
-// readFile returns the content of an ignore file, or nil. Symlinks are followed only outside
-// work trees, since the author of a work tree chose its contents.
-func readFile(path string, links bool) []byte {
-	if info, err := os.Lstat(path); err != nil || !links && !info.Mode().IsRegular() {
+// readFile returns the content of an ignore file, or nil. Callers follow symlinks only outside work
+// trees: a symlink in a work tree could lead to any file of the user.
+func readFile(path string, followLinks bool) []byte {
+	if info, err := os.Lstat(path); err != nil || !followLinks && !info.Mode().IsRegular() {
 		return nil
 	}
 	data, err := safeio.Read(path, maxFile)

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// git is the oracle. Its configuration is that of a home folder of the test's own.
+// git runs git, with whose results the tests compare. It uses a home folder that a test creates.
 type git struct {
 	t          testing.TB
 	path       string
@@ -39,7 +39,7 @@ func newGit(t testing.TB) *git {
 	return g
 }
 
-// useHome makes the oracle's home ours, too.
+// useHome makes the home folder of git that of this process, too.
 func (g *git) useHome(t *testing.T) {
 	t.Helper()
 	t.Setenv("HOME", g.home)
@@ -60,7 +60,7 @@ func (g *git) run(dir, stdin string, args ...string) string {
 	return string(out)
 }
 
-// check compares what git and we say about everything below a folder.
+// check compares which paths below a folder git and this package ignore.
 func (g *git) check(dir string) {
 	g.t.Helper()
 	want := strings.Split(g.run(dir, strings.Join(pathsBelow(dir, nil, nil), "\x00")+"\x00", "check-ignore", "--no-index", "-z", "--stdin"), "\x00")
@@ -83,8 +83,8 @@ func (g *git) check(dir string) {
 	}
 }
 
-// pathsBelow lists the paths below a folder, relative to it; with rules, only what they leave,
-// and other files go to ignored.
+// pathsBelow lists the paths below a folder, relative to it. With rules, it appends the paths that they
+// ignore to ignored instead.
 func pathsBelow(dir string, rules *Rules, ignored *[]string) []string {
 	var out []string
 	var visit func(dir, rel string, rules *Rules)
@@ -104,7 +104,7 @@ func pathsBelow(dir string, rules *Rules, ignored *[]string) []string {
 				continue
 			}
 			if isRepository(path) {
-				continue // git has no say there
+				continue // the rules of the outer repository do not apply there
 			}
 			next := rules
 			if rules != nil {
@@ -238,7 +238,7 @@ func TestPatternsAgainstGit(t *testing.T) {
 	})
 }
 
-// failing lets rapid shrink what fails.
+// failing passes failures to rapid, so that rapid can shrink the input.
 type failing struct {
 	testing.TB
 	r *rapid.T

@@ -7,12 +7,12 @@ import (
 
 // pattern is one line of an ignore file.
 type pattern struct {
-	negate  bool
-	dirOnly bool
-	base    bool // matches a name at any depth; otherwise a path relative to the pattern's folder
-	shape   shape
-	text    string // for shapes other than glob
-	path    []segment
+	negate   bool
+	dirOnly  bool
+	nameOnly bool // matches a name at any depth; otherwise a path relative to the pattern's folder
+	shape    shape
+	text     string // for shapes other than glob
+	path     []segment
 }
 
 // shape is the form of a pattern: most are simple, which matters for many files.
@@ -65,7 +65,7 @@ func parseLine(line string, fold bool) (pattern, bool) {
 	if line == "" {
 		return pattern{}, false
 	}
-	p.base = !strings.Contains(line, "/")
+	p.nameOnly = !strings.Contains(line, "/")
 	line = strings.TrimPrefix(line, "/")
 	if fold {
 		line = lower(line)
@@ -74,9 +74,9 @@ func parseLine(line string, fold bool) (pattern, bool) {
 	switch {
 	case plain(line):
 		p.shape, p.text = literal, line
-	case p.base && line[0] == '*' && plain(line[1:]):
+	case p.nameOnly && line[0] == '*' && plain(line[1:]):
 		p.shape, p.text = suffix, line[1:]
-	case p.base && strings.HasSuffix(line, "*") && plain(line[:len(line)-1]):
+	case p.nameOnly && strings.HasSuffix(line, "*") && plain(line[:len(line)-1]):
 		p.shape, p.text = prefix, line[:len(line)-1]
 	default:
 		path, ok := compile(line)

@@ -28,7 +28,7 @@ func repository(dir string) *Rules {
 	common := commonDir(dir)
 	excludes, fold := "", false
 	for _, path := range append(userConfigs(), filepath.Join(common, "config")) {
-		config(path, 0, func(section, key, value string) {
+		readConfig(path, 0, func(section, key, value string) {
 			switch {
 			case section != "core":
 			case key == "excludesfile":
@@ -41,7 +41,7 @@ func repository(dir string) *Rules {
 	r := &Rules{fold: fold}
 	r = r.withUserFile(dir, excludesFile(dir, excludes))
 	r = r.withUserFile(dir, filepath.Join(common, "info", "exclude"))
-	return r.with(dir)
+	return r.withIgnoreFile(dir)
 }
 
 // withUserFile adds the patterns of a file outside work trees, where symlinks are followed.
@@ -49,17 +49,17 @@ func (r *Rules) withUserFile(dir, path string) *Rules {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
-	return r.file(dir, path)
+	return r.withFile(dir, path)
 }
 
 // commonDir returns the git folder that all work trees of a repository share.
 func commonDir(dir string) string {
 	git := filepath.Join(dir, ".git")
 	if text, ok := strings.CutPrefix(string(readFile(git, false)), "gitdir:"); ok {
-		git = under(dir, strings.TrimSpace(text))
+		git = resolvePath(dir, strings.TrimSpace(text))
 	}
 	if text := strings.TrimSpace(string(readFile(filepath.Join(git, "commondir"), true))); text != "" {
-		return under(git, text)
+		return resolvePath(git, text)
 	}
 	return git
 }
@@ -97,11 +97,11 @@ func excludesFile(dir, configured string) string {
 	case inHome:
 		return filepath.Join(home, filepath.FromSlash(rest))
 	}
-	return under(dir, configured)
+	return resolvePath(dir, configured)
 }
 
-// under resolves a path that may be relative to dir.
-func under(dir, path string) string {
+// resolvePath resolves a path that may be relative to dir.
+func resolvePath(dir, path string) string {
 	path = filepath.FromSlash(path)
 	if filepath.IsAbs(path) {
 		return path
@@ -112,12 +112,12 @@ func under(dir, path string) string {
 // maxIncludes is the deepest nesting of included configuration files, as in git.
 const maxIncludes = 10
 
-// config reads a git configuration file and calls say for each setting, with section and key in
+// readConfig reads a git configuration file and calls visit for each setting, with section and key in
 // lower case. An unreadable file counts as empty.
-func config(path string, depth int, say func(section, key, value string)) {
+func readConfig(path string, depth int, visit func(section, key, value string)) {
 	parseConfig(string(readFile(path, true)), func(section, key, value string) {
 		if section != "include" || key != "path" {
-			say(section, key, value)
+			visit(section, key, value)
 			return
 		}
 		if depth == maxIncludes {
@@ -130,14 +130,14 @@ func config(path string, depth int, say func(section, key, value string)) {
 			}
 			value = filepath.Join(home, filepath.FromSlash(rest))
 		}
-		config(under(filepath.Dir(path), value), depth+1, say)
+		readConfig(resolvePath(filepath.Dir(path), value), depth+1, visit)
 	})
 }
 
 // parseConfig parses git's configuration format: sections in brackets, and keys whose values may be
 // quoted, continued after a backslash, and followed by comments. A section with a subsection is
 // named `section "sub"`.
-func parseConfig(text string, say func(section, key, value string)) {
+func parseConfig(text string, visit func(section, key, value string)) {
 	section := ""
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	for text != "" {
@@ -165,13 +165,13 @@ func parseConfig(text string, say func(section, key, value string)) {
 				} else {
 					text = ""
 				}
-				say(section, strings.ToLower(strings.TrimSpace(key)), "true")
+				visit(section, strings.ToLower(strings.TrimSpace(key)), "true")
 				continue
 			}
 			key := strings.ToLower(strings.TrimSpace(text[:end]))
 			var value string
 			value, text = configValue(text[end+1:])
-			say(section, key, value)
+			visit(section, key, value)
 		}
 	}
 }
@@ -180,18 +180,18 @@ func parseConfig(text string, say func(section, key, value string)) {
 func configValue(text string) (value, rest string) {
 	var b strings.Builder
 	text = strings.TrimLeft(text, " \t")
-	quoted, kept := false, 0 // kept: length of b without trailing spaces
+	quoted, trimmedLen := false, 0 // trimmedLen is the length of b without unquoted spaces at its end
 	for i := 0; i < len(text); i++ {
 		c := text[i]
 		switch {
 		case c == '\n':
-			return b.String()[:kept], text[i+1:]
+			return b.String()[:trimmedLen], text[i+1:]
 		case !quoted && (c == '#' || c == ';'):
 			_, rest, _ = strings.Cut(text[i:], "\n")
-			return b.String()[:kept], rest
+			return b.String()[:trimmedLen], rest
 		case c == '"':
 			quoted = !quoted
-			kept = b.Len()
+			trimmedLen = b.Len()
 			continue
 		case c == '\\' && i+1 < len(text):
 			i++
@@ -204,15 +204,15 @@ func configValue(text string) (value, rest string) {
 				c = text[i]
 			}
 			b.WriteByte(c)
-			kept = b.Len()
+			trimmedLen = b.Len()
 			continue
 		}
 		b.WriteByte(c)
 		if quoted || c != ' ' && c != '\t' {
-			kept = b.Len()
+			trimmedLen = b.Len()
 		}
 	}
-	return b.String()[:kept], ""
+	return b.String()[:trimmedLen], ""
 }
 
 // isTrue parses git's boolean values.

@@ -48,8 +48,8 @@ func (r *Request) Answer(result any, err error) { r.finish(result, err) }
 // its result, or Deferred.
 type Handler func(ctx context.Context, req *Request) (any, error)
 
-// Later is the part of a handler that may wait. It runs concurrently with the following requests.
-// ctx ends when the peer cancels the request or disconnects.
+// Later is the part of a handler that may wait. It runs concurrently with the handlers of the following
+// requests. ctx ends when the peer cancels the request or disconnects.
 type Later func(ctx context.Context) (any, error)
 
 type deferral int
@@ -69,33 +69,33 @@ type Options struct {
 	Codec func(r io.Reader, limit int) Codec
 	// Decode reads a message; nil accepts the ids of editors, and sends them no details.
 	Decode func(body []byte) (Message, *Error)
-	// Cancel is the notification that cancels a call, and CancelID is its member with the id;
-	// empty: $/cancelRequest and id.
+	// Cancel is the method of the notification that cancels a call; default: $/cancelRequest. CancelID
+	// is its member with the id of the call; default: id.
 	Cancel, CancelID string
 	// FirstID is the id of the first call to the peer; 0 means an id outside the range of
 	// editors' own.
 	FirstID int64
 	// NoBatches passes arrays to Decode.
 	NoBatches bool
-	// Finish lets running handlers continue after the input has ended.
+	// Finish lets running handlers continue, and answer, after the input has ended.
 	Finish bool
 	// Failed gets the reason why the peer cannot be written to.
 	Failed func(error)
 }
 
-// Conn is one peer. All methods are safe for concurrent use.
+// Conn is the connection to one peer. All methods are safe for concurrent use.
 type Conn struct {
 	opts  Options
 	codec Codec
 	src   io.Reader
 	out   *writer
 
-	cancel context.CancelFunc
-	done   chan struct{}
-	ended  chan struct{} // see EOF
-	failed error         // see Err; readable once ended is closed
-	once   sync.Once     // closes ended
-	work   sync.WaitGroup
+	cancel  context.CancelFunc
+	done    chan struct{}
+	ended   chan struct{} // see EOF
+	failed  error         // see Err; readable once ended is closed
+	endOnce sync.Once     // closes ended
+	work    sync.WaitGroup
 
 	pending Pending
 	running Running
@@ -120,7 +120,7 @@ func NewConn(r io.Reader, w io.Writer, opts Options) *Conn {
 		done: make(chan struct{}), ended: make(chan struct{}), pending: Pending{First: cmp.Or(opts.FirstID, firstID)},
 	}
 	if in, ok := c.codec.(*frameReader); ok {
-		in.stray = func(line string) {
+		in.onStray = func(line string) {
 			opts.Log.Error("the input is not JSON-RPC framed with Content-Length headers, as editors send it; it is skipped", "begins", shorten.Bytes(line, 80))
 		}
 	}
@@ -144,7 +144,7 @@ func DecodeEditor(body []byte) (Message, *Error) {
 	switch validID := m.ID == nil || m.ID[0] == '"' || err == nil; {
 	case bad == nil && validID:
 		return m, nil
-	case m.JSONRPC == "2.0" && validID && emptyMethod(body):
+	case m.JSONRPC == "2.0" && validID && hasEmptyMethod(body):
 		return m, Errorf(CodeMethodNotFound, "Method not found")
 	}
 	m.ID = nil
@@ -160,14 +160,14 @@ func wantsAnswer(m Message, bad *Error) bool {
 	return m.IsCall()
 }
 
-func emptyMethod(body []byte) bool {
+func hasEmptyMethod(body []byte) bool {
 	var m struct{ Method *string }
 	return json.Unmarshal(body, &m) == nil && m.Method != nil && *m.Method == ""
 }
 
 // hangUp marks the end of the peer's input, which is incomplete if failed is not nil.
 func (c *Conn) hangUp(failed error) {
-	c.once.Do(func() {
+	c.endOnce.Do(func() {
 		c.failed = failed
 		close(c.ended)
 	})
@@ -177,29 +177,29 @@ func (c *Conn) hangUp(failed error) {
 // Start begins to read and to dispatch to h. ctx is the parent of every request's context.
 func (c *Conn) Start(ctx context.Context, h Handler) {
 	ctx, c.cancel = context.WithCancel(ctx)
-	reading := make(chan struct{})
-	go c.read(ctx, h, reading)
+	readingDone := make(chan struct{})
+	go c.read(ctx, h, readingDone)
 	go func() {
 		defer close(c.done)
 		<-c.ended
 		if !c.opts.Finish {
 			c.cancel()
 		}
-		<-reading
+		<-readingDone
 		c.work.Wait()
 	}()
 }
 
-// read dispatches messages until the end of the input, and then closes ended. It answers malformed
+// read dispatches messages until the end of the input, and then closes readingDone. It answers malformed
 // messages itself. Work that may wait runs on this goroutine, and another one continues to read: so
 // the work begins at once, without waiting until the scheduler notices that this goroutine is
 // blocked in a read.
-func (c *Conn) read(ctx context.Context, h Handler, ended chan<- struct{}) {
+func (c *Conn) read(ctx context.Context, h Handler, readingDone chan<- struct{}) {
 	var failed error
 	defer func() {
-		if ended != nil {
+		if readingDone != nil {
 			c.hangUp(failed)
-			close(ended)
+			close(readingDone)
 		}
 	}()
 	for ctx.Err() == nil {
@@ -213,14 +213,14 @@ func (c *Conn) read(ctx context.Context, h Handler, ended chan<- struct{}) {
 				c.opts.Trace(true, body)
 			}
 			if list, batch := Split(body); batch && !c.opts.NoBatches {
-				c.batch(ctx, h, list)
+				c.handleBatch(ctx, h, list)
 			} else {
 				m, bad := c.opts.Decode(body)
-				if later := c.take(ctx, h, m, bad, func(m Message) { _ = c.reply(m) }); later != nil {
+				if later := c.dispatch(ctx, h, m, bad, func(m Message) { _ = c.reply(m) }); later != nil {
 					c.work.Add(1)
 					defer c.work.Done()
-					go c.read(ctx, h, ended)
-					ended = nil
+					go c.read(ctx, h, readingDone)
+					readingDone = nil
 					later()
 					return
 				}
@@ -235,8 +235,8 @@ func (c *Conn) read(ctx context.Context, h Handler, ended chan<- struct{}) {
 	}
 }
 
-// batch handles the members of a batch, whose responses are sent together.
-func (c *Conn) batch(ctx context.Context, h Handler, list []json.RawMessage) {
+// handleBatch handles the members of a batch, whose responses are sent together.
+func (c *Conn) handleBatch(ctx context.Context, h Handler, list []json.RawMessage) {
 	if len(list) == 0 {
 		_ = c.reply(Respond(nil, nil, Errorf(CodeInvalidRequest, "an empty batch")))
 		return
@@ -247,11 +247,11 @@ func (c *Conn) batch(ctx context.Context, h Handler, list []json.RawMessage) {
 	for _, body := range list {
 		m, bad := c.opts.Decode(body)
 		if m.IsAnswer() || !wantsAnswer(m, bad) {
-			c.begin(c.take(ctx, h, m, bad, nil))
+			c.runInBackground(c.dispatch(ctx, h, m, bad, nil))
 			continue
 		}
 		members.Add(1)
-		c.begin(c.take(ctx, h, m, bad, func(m Message) {
+		c.runInBackground(c.dispatch(ctx, h, m, bad, func(m Message) {
 			mu.Lock()
 			defer mu.Unlock()
 			answers = append(answers, m.Encode())
@@ -266,17 +266,17 @@ func (c *Conn) batch(ctx context.Context, h Handler, list []json.RawMessage) {
 	})
 }
 
-// begin runs the rest of take in the background, if there is any.
-func (c *Conn) begin(later func()) {
+// runInBackground runs what dispatch returned, if it is not nil.
+func (c *Conn) runInBackground(later func()) {
 	if later != nil {
 		c.work.Go(later)
 	}
 }
 
-// take handles a message: it makes a call cancellable, runs its handler, and replies with the
+// dispatch handles a message: it makes a call cancellable, runs its handler, and replies with the
 // result, the error or the panic of the handler. It returns the part that may wait, if there is
 // one.
-func (c *Conn) take(ctx context.Context, h Handler, m Message, bad *Error, reply func(Message)) (rest func()) {
+func (c *Conn) dispatch(ctx context.Context, h Handler, m Message, bad *Error, reply func(Message)) (rest func()) {
 	switch {
 	case m.IsAnswer():
 		c.pending.Deliver(string(m.ID), m) // responses are not answered
@@ -305,24 +305,24 @@ func (c *Conn) take(ctx context.Context, h Handler, m Message, bad *Error, reply
 		}
 	}
 	if m.Method == c.opts.Cancel {
-		c.running.Cancel(c.cancelled(m.Params))
+		c.running.Cancel(c.cancelledID(m.Params))
 		req.finish(nil, nil)
 		return nil
 	}
-	result, err := c.guard(req, func() (any, error) { return h(ctx, req) })
+	result, err := c.recoverPanic(req, func() (any, error) { return h(ctx, req) })
 	later, waits := result.(Later)
 	switch {
 	case err == nil && result == Deferred:
 	case err == nil && waits:
-		return func() { req.finish(c.guard(req, func() (any, error) { return later(ctx) })) }
+		return func() { req.finish(c.recoverPanic(req, func() (any, error) { return later(ctx) })) }
 	default:
 		req.finish(result, err)
 	}
 	return nil
 }
 
-// guard turns a panic into an error.
-func (c *Conn) guard(req *Request, do func() (any, error)) (result any, err error) {
+// recoverPanic turns a panic into an error.
+func (c *Conn) recoverPanic(req *Request, do func() (any, error)) (result any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			c.opts.Log.Error("handler panicked", "method", req.Method, "panic", p, "stack", string(debug.Stack()))
@@ -332,8 +332,8 @@ func (c *Conn) guard(req *Request, do func() (any, error)) (result any, err erro
 	return do()
 }
 
-// cancelled is the id in a notification that cancels a call.
-func (c *Conn) cancelled(params []byte) string {
+// cancelledID returns the id in a notification that cancels a call.
+func (c *Conn) cancelledID(params []byte) string {
 	var members map[string]json.RawMessage
 	_ = json.Unmarshal(params, &members)
 	return string(members[c.opts.CancelID])
@@ -341,16 +341,16 @@ func (c *Conn) cancelled(params []byte) string {
 
 // Notify sends a notification. While the peer does not read, it waits until ctx ends.
 func (c *Conn) Notify(ctx context.Context, method string, params any) error {
-	return c.tell(ctx, method, params, false)
+	return c.sendNotification(ctx, method, params, false)
 }
 
 // Post sends a notification without waiting. It is for the few small messages that handlers send
 // while requests wait for them.
 func (c *Conn) Post(method string, params any) error {
-	return c.tell(context.Background(), method, params, true)
+	return c.sendNotification(context.Background(), method, params, true)
 }
 
-func (c *Conn) tell(ctx context.Context, method string, params any, urgent bool) error {
+func (c *Conn) sendNotification(ctx context.Context, method string, params any, urgent bool) error {
 	raw, err := marshal(params)
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", method, err)

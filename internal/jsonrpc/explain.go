@@ -16,7 +16,7 @@ func Explain(doc []byte, err error) error {
 	var syntax *json.SyntaxError
 	switch {
 	case errors.As(err, &wrong):
-		return fmt.Errorf("%s must be %s, not %s", cmp.Or(memberPath(doc, wrong.Field), "the value"), expected(wrong.Type), found(wrong.Value))
+		return fmt.Errorf("%s must be %s, not %s", cmp.Or(memberPath(doc, wrong.Field), "the value"), describeExpected(wrong.Type), describeFound(wrong.Value))
 	case errors.As(err, &syntax):
 		return fmt.Errorf("invalid JSON at byte %d", syntax.Offset)
 	}
@@ -32,7 +32,7 @@ func memberPath(doc []byte, field string) string {
 	var path []string
 	for name := range strings.SplitSeq(field, ".") {
 		if list, ok := at.([]any); ok {
-			at = holding(list, name)
+			at = firstWithMember(list, name)
 		}
 		object, _ := at.(map[string]any)
 		for key, value := range object {
@@ -45,8 +45,8 @@ func memberPath(doc []byte, field string) string {
 	return strings.Join(path, ".")
 }
 
-// holding returns the first object of a list that has a member.
-func holding(list []any, name string) any {
+// firstWithMember returns the first object of a list that has a member.
+func firstWithMember(list []any, name string) any {
 	for _, item := range list {
 		if object, ok := item.(map[string]any); ok && object[name] != nil {
 			return object
@@ -55,7 +55,7 @@ func holding(list []any, name string) any {
 	return nil
 }
 
-func expected(t reflect.Type) string {
+func describeExpected(t reflect.Type) string {
 	for t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -82,8 +82,8 @@ func expected(t reflect.Type) string {
 	return "another type"
 }
 
-// found describes what encoding/json calls string, number, number 1.5, bool, array or object.
-func found(value string) string {
+// describeFound describes what encoding/json calls string, number, number 1.5, bool, array or object.
+func describeFound(value string) string {
 	switch {
 	case value == "bool":
 		return "a boolean"

@@ -22,7 +22,7 @@ import (
 const (
 	maxHeaderLine   = 8 << 10
 	DefaultMaxFrame = 64 << 20
-	absurdFrame     = 1 << 30 // too much to skip
+	maxSkippedFrame = 1 << 30 // bytes of the largest body that is skipped
 )
 
 // Codec separates the messages of a stream.
@@ -57,20 +57,20 @@ type frameReader struct {
 	r   *bufio.Reader // reads src
 	max int
 
-	stray  func(string) // gets the first line that is not part of a frame; may be nil
-	strays bool         // since the last frame, stray was called or there was an error
+	onStray       func(string) // gets the first line that is not part of a frame; may be nil
+	strayReported bool         // since the last frame, onStray was called, or a frame was invalid
 }
 
 // source is a reader with bytes put back before it.
 type source struct {
-	back []byte
-	r    io.Reader
+	putBack []byte
+	r       io.Reader
 }
 
 func (s *source) Read(p []byte) (int, error) {
-	if len(s.back) > 0 {
-		n := copy(p, s.back)
-		s.back = s.back[n:]
+	if len(s.putBack) > 0 {
+		n := copy(p, s.putBack)
+		s.putBack = s.putBack[n:]
 		return n, nil
 	}
 	return s.r.Read(p)
@@ -78,8 +78,8 @@ func (s *source) Read(p []byte) (int, error) {
 
 func newFrameReader(r io.Reader, max int) *frameReader {
 	src, size := &source{r: r}, 64<<10
-	if _, here := r.(*io.PipeReader); here {
-		size = 4 << 10 // to read from this process needs no system call, and there are many such connections
+	if _, inProcess := r.(*io.PipeReader); inProcess {
+		size = 4 << 10 // reading from a pipe in this process needs no system call, and there are many such connections
 	}
 	return &frameReader{src: src, r: bufio.NewReaderSize(src, size), max: max}
 }
@@ -97,8 +97,8 @@ func (f *frameReader) Next() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.strays = false
-	if length > absurdFrame {
+	f.strayReported = false
+	if length > maxSkippedFrame {
 		return nil, Errorf(CodeInvalidRequest, "Content-Length %d cannot be meant", length)
 	}
 	if length > f.max {
@@ -112,8 +112,8 @@ func (f *frameReader) Next() ([]byte, error) {
 		return nil, err
 	}
 	if err := checkBody(body); err != nil {
-		f.strays = true // what follows may be the rest of the body
-		f.salvage(body)
+		f.strayReported = true // what follows may be the rest of the body
+		f.putBackNextFrame(body)
 		return nil, err
 	}
 	return body, nil
@@ -141,7 +141,7 @@ func (f *frameReader) body(length int) ([]byte, error) {
 	return bytes.TrimSpace(buf.Bytes()), nil
 }
 
-// eofInBody says how much of a body there was before the end of the input.
+// eofInBody is the error for the end of the input in a body. Other errors stay the same.
 func eofInBody(err error, read int64, length int) error {
 	if errors.Is(err, io.EOF) {
 		return fmt.Errorf("%w after %d of the %d bytes of a message", io.ErrUnexpectedEOF, read, length)
@@ -153,23 +153,23 @@ func eofInBody(err error, read int64, length int) error {
 // It skips lines that are not headers; this also finds the next frame after a body with a wrong
 // length.
 func (f *frameReader) header() (int, error) {
-	length, seen := 0, false
+	length, hasLength := 0, false
 	var bad error
-	skipped := "" // the first line that could be a header, but not of a frame so far
+	skipped := "" // the first line since the last blank one, before any Content-Length
 	for {
 		line, err := f.line()
 		if err != nil {
-			return 0, f.eofInHeader(err, seen, skipped, line)
+			return 0, f.eofInHeader(err, hasLength, skipped, line)
 		}
 		if line == "" {
 			if bad != nil {
-				f.strays = true // what follows is probably the body
+				f.strayReported = true // what follows is probably the body
 				return 0, bad
 			}
-			if seen {
+			if hasLength {
 				return length, nil
 			}
-			f.report(skipped)
+			f.reportStray(skipped)
 			skipped = ""
 			continue
 		}
@@ -182,12 +182,12 @@ func (f *frameReader) header() (int, error) {
 				bad = Errorf(CodeInvalidRequest, "bad Content-Length %q", shorten.Bytes(value, 40))
 				continue
 			}
-			length, seen, bad = n, true, nil
+			length, hasLength, bad = n, true, nil
 			continue
 		}
-		if !seen {
+		if !hasLength {
 			if skipped = cmp.Or(skipped, line); !isHeader(line) {
-				f.report(skipped)
+				f.reportStray(skipped)
 			}
 			continue
 		}
@@ -199,24 +199,24 @@ func (f *frameReader) header() (int, error) {
 	}
 }
 
-// report names a line that is not part of a frame, unless one was named since the last frame.
-func (f *frameReader) report(line string) {
-	if line != "" && !f.strays && f.stray != nil {
-		f.stray(line)
-		f.strays = true
+// reportStray names a line that is not part of a frame, unless one was named since the last frame.
+func (f *frameReader) reportStray(line string) {
+	if line != "" && !f.strayReported && f.onStray != nil {
+		f.onStray(line)
+		f.strayReported = true
 	}
 }
 
-// eofInHeader is the error for the end of the input outside a body. seen says whether there was a
-// Content-Length, skipped is the first line without one, and line the unfinished line.
-func (f *frameReader) eofInHeader(err error, seen bool, skipped, line string) error {
+// eofInHeader is the error for the end of the input outside a body. hasLength says whether there
+// was a Content-Length, skipped is the first line before it, and line is the unfinished line.
+func (f *frameReader) eofInHeader(err error, hasLength bool, skipped, line string) error {
 	switch {
 	case !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
 		return err
-	case seen, isHeader(line):
+	case hasLength, isHeader(line):
 		return fmt.Errorf("%w in the header of a message", io.ErrUnexpectedEOF)
 	}
-	f.report(cmp.Or(skipped, line))
+	f.reportStray(cmp.Or(skipped, line))
 	return io.EOF
 }
 
@@ -227,7 +227,7 @@ func isHeader(line string) bool {
 	return name != "" && name[0] != '-' && strings.IndexFunc(name, func(r rune) bool { return !letter(r) && r != '-' }) < 0
 }
 
-// line reads one header line without its end. Of an overlong line it keeps only the end.
+// line reads one header line without its line end. Of an overlong line, it returns only the last part.
 func (f *frameReader) line() (string, error) {
 	var out []byte
 	for {
@@ -248,9 +248,9 @@ func (f *frameReader) line() (string, error) {
 	}
 }
 
-// salvage puts back the beginning of the next frame if the declared length of an invalid body was
+// putBackNextFrame puts back the beginning of the next frame if the declared length of an invalid body was
 // too long and included it.
-func (f *frameReader) salvage(body []byte) {
+func (f *frameReader) putBackNextFrame(body []byte) {
 	rest := -1
 	dec := json.NewDecoder(bytes.NewReader(body))
 	var value json.RawMessage
@@ -261,7 +261,7 @@ func (f *frameReader) salvage(body []byte) {
 	}
 	if rest > 0 && rest < len(body) {
 		buffered, _ := f.r.Peek(f.r.Buffered())
-		f.src.back = slices.Concat(body[rest:], buffered, f.src.back)
+		f.src.putBack = slices.Concat(body[rest:], buffered, f.src.putBack)
 		f.r.Reset(f.src)
 	}
 }

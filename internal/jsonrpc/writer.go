@@ -11,12 +11,12 @@ import (
 var ErrClosed = errors.New("jsonrpc: connection closed")
 
 // DefaultMaxQueued bounds the bytes that wait for a peer that does not read. Senders of more block until
-// there is space or their context ends. Messages that are lost then must be stored elsewhere (for
-// chats: in the event log).
+// there is space or their context ends. A message whose context ends is lost unless its sender has stored
+// it elsewhere (for chats: in the event log).
 const DefaultMaxQueued = 1 << 20
 
-// maxUrgent bounds the waiting bytes including responses, which may not wait. A peer that requests
-// that much without reading any of it is disconnected.
+// maxUrgent bounds the queue for urgent messages, which never block their senders. A peer that lets so
+// many bytes wait is disconnected.
 const maxUrgent = 256 << 20
 
 // errPeerStuck ends the connection to such a peer.
@@ -34,7 +34,7 @@ type writer struct {
 	mu     sync.Mutex // guards the fields below
 	queue  [][]byte
 	queued int           // bytes in queue
-	room   chan struct{} // closed and replaced when bytes leave the queue
+	space  chan struct{} // closed and replaced when bytes leave the queue
 	closed bool
 	err    error
 }
@@ -47,7 +47,7 @@ func newWriter(w io.Writer, max int, frame func([]byte) []byte, fail func(error)
 		fail:  fail,
 		wake:  make(chan struct{}, 1),
 		ended: make(chan struct{}),
-		room:  make(chan struct{}),
+		space: make(chan struct{}),
 	}
 	go wr.drain()
 	return wr
@@ -81,10 +81,10 @@ func (wr *writer) send(ctx context.Context, body []byte, urgent bool) error {
 			wr.signal()
 			return nil
 		}
-		room := wr.room
+		space := wr.space
 		wr.mu.Unlock()
 		select {
-		case <-room:
+		case <-space:
 		case <-wr.ended:
 		case <-ctx.Done():
 			return ctx.Err()
@@ -130,8 +130,8 @@ func (wr *writer) drain() {
 			if err != nil {
 				wr.err = err
 			}
-			close(wr.room)
-			wr.room = make(chan struct{})
+			close(wr.space)
+			wr.space = make(chan struct{})
 			wr.mu.Unlock()
 			if err != nil {
 				wr.fail(err)

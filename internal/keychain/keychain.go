@@ -31,10 +31,10 @@ var ErrAbsent = errors.New("there is no keychain in this session")
 
 // Ring is a keychain.
 type Ring struct {
-	backend backend
-	limit   time.Duration
-	absent  func() bool
-	turn    chan struct{} // held by the running call
+	backend  backend
+	limit    time.Duration
+	absent   func() bool
+	callSlot chan struct{} // full while a call is running
 }
 
 // backend is what the operating system offers.
@@ -46,7 +46,7 @@ type backend interface {
 
 // System returns the system's keychain; getenv reads the environment.
 func System(getenv func(string) string) *Ring {
-	return &Ring{backend: system{}, limit: Limit, absent: func() bool { return noSession(getenv) }, turn: make(chan struct{}, 1)}
+	return &Ring{backend: system{}, limit: Limit, absent: func() bool { return noSession(getenv) }, callSlot: make(chan struct{}, 1)}
 }
 
 // Set stores a secret under a name, replacing an earlier one.
@@ -69,14 +69,14 @@ func (r *Ring) Delete(name string) error {
 	return err
 }
 
-func (r *Ring) call(do func() (string, error)) (string, error) {
+func (r *Ring) call(backendCall func() (string, error)) (string, error) {
 	if r.absent() {
 		return "", ErrAbsent
 	}
 	timer := time.NewTimer(r.limit)
 	defer timer.Stop()
 	select {
-	case r.turn <- struct{}{}:
+	case r.callSlot <- struct{}{}:
 	case <-timer.C:
 		return "", ErrSilent
 	}
@@ -86,13 +86,13 @@ func (r *Ring) call(do func() (string, error)) (string, error) {
 	}
 	done := make(chan result, 1)
 	go func() { // not waited for: the keychain may hang
-		defer func() { <-r.turn }()
+		defer func() { <-r.callSlot }()
 		defer func() {
 			if p := recover(); p != nil {
 				done <- result{err: errors.New("the system's keychain failed")}
 			}
 		}()
-		secret, err := do()
+		secret, err := backendCall()
 		done <- result{secret, err}
 	}()
 	select {

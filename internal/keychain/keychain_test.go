@@ -54,7 +54,7 @@ func (m *memory) Delete(service, user string) error {
 }
 
 func ring(m *memory) *Ring {
-	return &Ring{backend: m, limit: Limit, absent: func() bool { return false }, turn: make(chan struct{}, 1)}
+	return &Ring{backend: m, limit: Limit, absent: func() bool { return false }, callSlot: make(chan struct{}, 1)}
 }
 
 func TestRing(t *testing.T) {
@@ -85,7 +85,7 @@ func TestRing(t *testing.T) {
 
 // Each call waits for a hanging keychain for at most Limit, and does not ask it again while it hangs.
 // Later calls use the keychain again.
-func TestSilence(t *testing.T) {
+func TestHangingKeychain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{secrets: map[string]string{}, hang: make(chan struct{})}
 		r := ring(m)

@@ -24,8 +24,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/shorten"
 )
 
-// exitTime is the longest time between the end of the child's output and the end of the child, even
-// on a busy machine. Both are needed to determine the reason.
+// exitTime is how long to wait for the end of the child after the end of its output, or the other way
+// round, even on a busy machine. Both are needed to determine why the connection ended.
 const exitTime = 3 * time.Second
 
 // ErrClosed is the reason for the end of a connection after Close.
@@ -44,19 +44,19 @@ type Options struct {
 	ExitError func(exit *proc.Exit) error
 }
 
-// Process is a child.
+// Process is a child and the connection to it.
 type Process struct {
-	o      Options
-	child  proc.Child
-	in     *os.File // for writing to the child
-	out    *os.File
-	frames chan []byte
-	eof    chan struct{} // closed at the end of the child's output
-	ended  chan struct{}
-	cause  error // set before ended is closed
-	once   sync.Once
-	closed sync.Once
-	work   sync.WaitGroup
+	o         Options
+	child     proc.Child
+	in        *os.File // for writing to the child
+	out       *os.File
+	frames    chan []byte
+	eof       chan struct{} // closed at the end of the child's output
+	ended     chan struct{}
+	cause     error // set before ended is closed
+	endOnce   sync.Once
+	closeOnce sync.Once
+	work      sync.WaitGroup
 }
 
 // Start starts a child; it adds the input and the output to spec.
@@ -111,8 +111,8 @@ func (p *Process) Cause() error {
 	}
 }
 
-// OwnEnd returns why the child ended the connection, or nil if it did not. If the child's output
-// has ended, OwnEnd waits until the reason is known.
+// OwnEnd returns why the connection has ended, or nil if it has not. Unlike Cause, it waits for the
+// reason if the child's output has already ended.
 func (p *Process) OwnEnd() error {
 	select {
 	case <-p.eof:
@@ -124,7 +124,7 @@ func (p *Process) OwnEnd() error {
 
 // End ends the connection, but not the child; only the first reason is kept.
 func (p *Process) End(reason error) {
-	p.once.Do(func() {
+	p.endOnce.Do(func() {
 		p.cause = reason
 		close(p.ended)
 	})
@@ -134,7 +134,7 @@ func (p *Process) End(reason error) {
 // exit, then kills it with all processes that it started. With now, it skips the first wait.
 func (p *Process) Close(now bool) {
 	p.End(ErrClosed)
-	p.closed.Do(func() {
+	p.closeOnce.Do(func() {
 		_ = p.in.Close()
 		if now || !proc.Within(p.child.Done(), p.o.Grace) {
 			p.child.Kill()
@@ -287,7 +287,7 @@ var (
 	crash = pattern.Lazy(`(?m)^((?:panic|fatal error): .*)(?:\n.*)*?\n\s*goroutine \d+ |^(thread '.*' (?:\(\d+\) )?panicked at .*:)\n(.*)$`)
 	// traceback matches a traceback of Python at the end of a text. Its last line names the exception.
 	traceback = pattern.Lazy(`(?m)^Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)\s*\z`)
-	// uninformative matches lines that programs write about a failure besides its reason.
+	// uninformative matches lines about a failure that do not name its reason.
 	uninformative = pattern.Lazy(`^(at |File "|node:|Node\.js v|Traceback|goroutine |exit status |note: |[~^]+$|\.\.\. |[{}()\[\]]|from /)|complete log of this run|\.log$|^[a-z][a-zA-Z]*: ['\[{]`)
 	// failure matches lines that mention a failure.
 	failure = pattern.Lazy(`(?i)error|exception|panic|fatal|cannot|can't|could not|couldn't|not found|no such|denied|refused|invalid|missing|required|failed|unknown|unable|usage:`)

@@ -75,8 +75,8 @@ func TestStubbornChild(t *testing.T) {
 	}
 }
 
-// A child whose output has ended ended on its own, not because of Close: its exit code counts, even
-// if it is not known yet.
+// If the output of a child ends before Close, the reason is the exit code of the child, even if it is not
+// known yet.
 func TestOwnEndComesFirst(t *testing.T) {
 	p, _, _ := run(t, `exec >&-; read x; exit 5`)
 	<-p.eof

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Of everything that a program writes before it ends, the user sees the line with the reason.
+// Reason finds the line that explains why a program ended.
 func TestReason(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"Node":                   {"node:internal/modules/cjs/loader:1228\n  throw err;\n  ^\n\nError: Cannot find module '/x/server.js'\n    at Function._load (node:internal:1)\n    at node:internal/main {\n  code: 'MODULE_NOT_FOUND',\n  requireStack: []\n}\n\nNode.js v22.1.0\n", "Error: Cannot find module '/x/server.js'"},

@@ -33,7 +33,7 @@ type state struct {
 	begin bool     // at the beginning of the line
 	word  bool     // the previous rune is a letter, digit or _
 
-	more map[rune]int32 // next states for non-ASCII runes
+	nonASCII map[rune]int32 // next states for non-ASCII runes
 }
 
 const (
@@ -42,9 +42,9 @@ const (
 
 	endOfLine rune = -1
 
-	maxStates = 2000 // half a KB each
-	maxMore   = 20_000
-	maxResets = 20
+	maxStates   = 2000 // half a KB each
+	maxNonASCII = 20_000
+	maxResets   = 20
 )
 
 func newAutomaton(prog *syntax.Prog) *automaton {
@@ -56,7 +56,7 @@ func newAutomaton(prog *syntax.Prog) *automaton {
 // reset drops all states.
 func (a *automaton) reset() {
 	a.states, a.table, a.ids = make([]state, 1), make([]int32, utf8.RuneSelf), map[string]int32{} // the first one stands for unknown
-	a.start = a.id(nil, true, false)
+	a.start = a.stateID(nil, true, false)
 }
 
 // find searches the lines of text, the first of which begins at from. It returns a position in the
@@ -68,7 +68,7 @@ func (a *automaton) find(text []byte, from int) int {
 		c := text[i]
 		if c >= utf8.RuneSelf {
 			r, size := utf8.DecodeRune(text[i:])
-			if s = a.rune(s, r); s == hit || a.tooLarge {
+			if s = a.nextForRune(s, r); s == hit || a.tooLarge {
 				return i
 			}
 			i += size
@@ -76,7 +76,7 @@ func (a *automaton) find(text []byte, from int) int {
 		}
 		next := a.table[int(s)<<7|int(c)]
 		if next == unknown {
-			if next = a.ascii(s, c); a.tooLarge {
+			if next = a.nextForASCII(s, c); a.tooLarge {
 				return i
 			}
 		}
@@ -95,8 +95,8 @@ func (a *automaton) find(text []byte, from int) int {
 	return -1
 }
 
-// ascii computes and stores the next state for an ASCII byte.
-func (a *automaton) ascii(s int32, c byte) int32 {
+// nextForASCII computes and stores the next state for an ASCII byte.
+func (a *automaton) nextForASCII(s int32, c byte) int32 {
 	resets := a.resets
 	next := rune(c)
 	if c == '\n' {
@@ -112,18 +112,18 @@ func (a *automaton) ascii(s int32, c byte) int32 {
 	return to
 }
 
-// rune is ascii for other runes.
-func (a *automaton) rune(s int32, r rune) int32 {
-	if to, ok := a.states[s].more[r]; ok {
+// nextForRune is nextForASCII for other runes.
+func (a *automaton) nextForRune(s int32, r rune) int32 {
+	if to, ok := a.states[s].nonASCII[r]; ok {
 		return to
 	}
 	resets := a.resets
 	to := a.nextState(s, r)
 	if a.resets == resets {
-		if st := &a.states[s]; st.more == nil {
-			st.more = map[rune]int32{r: to}
-		} else if len(st.more) < maxMore/maxStates {
-			st.more[r] = to
+		if st := &a.states[s]; st.nonASCII == nil {
+			st.nonASCII = map[rune]int32{r: to}
+		} else if len(st.nonASCII) < maxNonASCII/maxStates {
+			st.nonASCII[r] = to
 		}
 	}
 	return to
@@ -168,7 +168,7 @@ func (a *automaton) nextState(s int32, r rune) int32 {
 			waiting = append(waiting, inst.Out)
 		}
 	}
-	return a.id(waiting, false, word)
+	return a.stateID(waiting, false, word)
 }
 
 func wordRune(r rune) bool { return r != endOfLine && syntax.IsWordChar(r) }
@@ -203,8 +203,8 @@ func (a *automaton) reach(i uint32, flags syntax.EmptyOp) bool {
 	return false
 }
 
-// id returns the number of a state, adding it if it is new.
-func (a *automaton) id(insts []uint32, begin, word bool) int32 {
+// stateID returns the number of a state, adding it if it is new.
+func (a *automaton) stateID(insts []uint32, begin, word bool) int32 {
 	a.key = a.key[:0]
 	for _, i := range insts {
 		a.key = binary.LittleEndian.AppendUint32(a.key, i)
@@ -226,7 +226,7 @@ func (a *automaton) id(insts []uint32, begin, word bool) int32 {
 			return a.start
 		}
 		a.reset()
-		return a.id(insts, begin, word)
+		return a.stateID(insts, begin, word)
 	}
 	id := int32(len(a.states)) //nolint:gosec // maxStates
 	a.states = append(a.states, state{insts: insts, begin: begin, word: word})

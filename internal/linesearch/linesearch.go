@@ -19,10 +19,10 @@ import (
 
 // Pattern is a compiled expression. It is immutable and safe for concurrent use.
 type Pattern struct {
-	re    *regexp.Regexp
-	prog  *syntax.Prog
-	need  []literal // every match contains one of them; empty if none are known
-	plain bool      // need has one literal, and every line that contains it matches
+	re       *regexp.Regexp
+	prog     *syntax.Prog
+	required []literal // every match contains one of them; empty if none are known
+	plain    bool      // required has one literal, and every line that contains it matches
 }
 
 // Compile compiles an expression of package regexp (RE2 syntax). The error is that of
@@ -36,9 +36,9 @@ func Compile(expr string) (*Pattern, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Pattern{re: re, need: needed(tree)}
-	if len(p.need) == 1 && tree.Op == syntax.OpLiteral {
-		l := p.need[0]
+	p := &Pattern{re: re, required: requiredLiterals(tree)}
+	if len(p.required) == 1 && tree.Op == syntax.OpLiteral {
+		l := p.required[0]
 		p.plain = l.complete && !strings.ContainsAny(l.text, "\r\n")
 	}
 	if p.prog, err = syntax.Compile(tree.Simplify()); err != nil {
@@ -55,12 +55,12 @@ type Searcher struct {
 
 	text     []byte
 	hasCR    bool  // text contains a \r
-	upcoming []int // next position of each needed literal; see candidate
+	upcoming []int // next position of each required literal; see candidate
 }
 
 // Searcher returns a new searcher.
 func (p *Pattern) Searcher() *Searcher {
-	return &Searcher{p: p, auto: newAutomaton(p.prog), upcoming: make([]int, len(p.need))}
+	return &Searcher{p: p, auto: newAutomaton(p.prog), upcoming: make([]int, len(p.required))}
 }
 
 // Start sets the text to search, which must not change during the search.
@@ -69,7 +69,7 @@ func (s *Searcher) Start(text []byte) {
 	for i := range s.upcoming {
 		s.upcoming[i] = -1
 	}
-	s.hasCR = len(s.p.need) == 0 && bytes.IndexByte(text, '\r') >= 0
+	s.hasCR = len(s.p.required) == 0 && bytes.IndexByte(text, '\r') >= 0
 }
 
 // Next finds the first matching line at or after from, which must be the beginning of a line and
@@ -79,7 +79,7 @@ func (s *Searcher) Next(from int) (at, after int, ok bool) {
 	if from >= len(s.text) {
 		return 0, 0, false
 	}
-	if len(s.p.need) > 0 {
+	if len(s.p.required) > 0 {
 		return s.byLiteral(from)
 	}
 	if s.hasCR {
@@ -98,7 +98,7 @@ func (s *Searcher) Next(from int) (at, after int, ok bool) {
 // Line returns the line around a position from Next: text[start:end], without the line end.
 func (s *Searcher) Line(at int) (start, end int) { return lineAt(s.text, at) }
 
-// byLiteral checks only the lines that contain a needed literal.
+// byLiteral checks only the lines that contain a required literal.
 func (s *Searcher) byLiteral(from int) (at, after int, ok bool) {
 	for from < len(s.text) {
 		if at = s.candidate(from); at < 0 {
@@ -117,13 +117,13 @@ func (s *Searcher) byLiteral(from int) (at, after int, ok bool) {
 	return 0, 0, false
 }
 
-// candidate returns the next position of a needed literal at or after from; otherwise -1.
+// candidate returns the next position of a required literal at or after from; otherwise -1.
 func (s *Searcher) candidate(from int) int {
 	best := -1
-	for i := range s.p.need {
+	for i := range s.p.required {
 		at := s.upcoming[i]
 		if at < from { // the stored position is outdated
-			if at = s.p.need[i].index(s.text[from:]); at >= 0 {
+			if at = s.p.required[i].index(s.text[from:]); at >= 0 {
 				at += from
 			} else {
 				at = len(s.text)

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// all returns the lines that a pattern finds, with their numbers.
-func all(p *Pattern, text []byte) []string {
+// matchingLines returns the lines that a pattern finds, with their numbers.
+func matchingLines(p *Pattern, text []byte) []string {
 	s := p.Searcher()
 	s.Start(text)
 	var out []string
@@ -26,7 +26,7 @@ func all(p *Pattern, text []byte) []string {
 	return out
 }
 
-// byRegexp is what package regexp says about each line.
+// byRegexp is matchingLines, with package regexp applied to each line.
 func byRegexp(re *regexp.Regexp, text []byte) []string {
 	var out []string
 	n := 0
@@ -49,7 +49,7 @@ func check(t interface{ Fatalf(string, ...any) }, expr string, text []byte) {
 	if err != nil {
 		return
 	}
-	got, want := all(p, text), byRegexp(re, text)
+	got, want := matchingLines(p, text), byRegexp(re, text)
 	if strings.Join(got, "\x00") != strings.Join(want, "\x00") || len(got) != len(want) {
 		t.Fatalf("%q in %q:\ngot  %q\nwant %q", expr, text, got, want)
 	}
@@ -89,7 +89,7 @@ func TestAsRegexp(t *testing.T) {
 		text := []byte(strings.Join(rapid.SliceOfN(rapid.SampledFrom(words), 0, 30).Draw(t, "text"), ""))
 		check(t, e, text)
 		if p, err := Compile(e); err == nil {
-			found += len(all(p, text))
+			found += len(matchingLines(p, text))
 		}
 	})
 	if found == 0 {

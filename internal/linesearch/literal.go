@@ -18,26 +18,26 @@ type literal struct {
 	rare int // offset of its rarest byte
 }
 
-// maxNeed is the most literals that are searched for at the same time.
-const maxNeed = 6
+// maxRequired is the most literals that are searched for at the same time.
+const maxRequired = 6
 
-// needed returns literals of which every match contains at least one; nil if none are known.
-func needed(re *syntax.Regexp) []literal {
+// requiredLiterals returns literals of which every match contains at least one; nil if none are known.
+func requiredLiterals(re *syntax.Regexp) []literal {
 	switch re.Op {
 	case syntax.OpLiteral:
 		if l, ok := newLiteral(re); ok {
 			return []literal{l}
 		}
 	case syntax.OpCapture, syntax.OpPlus:
-		return needed(re.Sub[0])
+		return requiredLiterals(re.Sub[0])
 	case syntax.OpRepeat:
 		if re.Min > 0 {
-			return needed(re.Sub[0])
+			return requiredLiterals(re.Sub[0])
 		}
 	case syntax.OpConcat:
 		var best []literal
 		for _, sub := range re.Sub {
-			if n := needed(sub); len(n) > 0 && (best == nil || worth(n) > worth(best)) {
+			if n := requiredLiterals(sub); len(n) > 0 && (best == nil || score(n) > score(best)) {
 				best = n
 			}
 		}
@@ -45,8 +45,8 @@ func needed(re *syntax.Regexp) []literal {
 	case syntax.OpAlternate:
 		var all []literal
 		for _, sub := range re.Sub {
-			n := needed(sub)
-			if len(n) == 0 || len(all)+len(n) > maxNeed {
+			n := requiredLiterals(sub)
+			if len(n) == 0 || len(all)+len(n) > maxRequired {
 				return nil
 			}
 			all = append(all, n...)
@@ -109,8 +109,8 @@ func rarest(text string) int {
 	return best
 }
 
-// worth compares lists of literals: the longer and rarer the worst literal is, the better.
-func worth(list []literal) int {
+// score compares lists of literals: the longer and rarer the worst literal is, the better.
+func score(list []literal) int {
 	worst := 1 << 30
 	for _, l := range list {
 		worst = min(worst, min(len(l.text), 8)*20+rank(l.text[l.rare]))

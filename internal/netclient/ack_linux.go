@@ -5,11 +5,11 @@ import (
 	"syscall"
 )
 
-// promptly returns a connection that acknowledges data immediately after reading it. By default,
+// withQuickAck returns a connection that acknowledges data immediately after reading it. By default,
 // Linux delays that by up to 40 ms on a connection that has just sent a request. A server that
 // writes header and body separately with Nagle's algorithm enabled (such as Python's http.server)
 // sends the body only when the header is acknowledged, so each answer would be delayed.
-func promptly(conn net.Conn) net.Conn {
+func withQuickAck(conn net.Conn) net.Conn {
 	tcp, ok := conn.(*net.TCPConn)
 	if !ok {
 		return conn
@@ -18,17 +18,17 @@ func promptly(conn net.Conn) net.Conn {
 	if err != nil {
 		return conn
 	}
-	return &promptConn{Conn: conn, raw: raw}
+	return &quickAckConn{Conn: conn, raw: raw}
 }
 
-type promptConn struct {
+type quickAckConn struct {
 	net.Conn
 	raw syscall.RawConn
 }
 
 // Read implements net.Conn. The option is not permanent, so it is set after each read; without it,
 // answers are just slower.
-func (c *promptConn) Read(p []byte) (int, error) {
+func (c *quickAckConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n > 0 {
 		_ = c.raw.Control(func(fd uintptr) {

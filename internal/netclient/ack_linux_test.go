@@ -15,9 +15,9 @@ import (
 // ackDelay is the minimum time for which Linux can delay an acknowledgement.
 const ackDelay = 40 * time.Millisecond
 
-// nagle serves HTTP with Nagle's algorithm, as Python's http.server does. It writes each part of an
+// nagleServer serves HTTP with Nagle's algorithm, as Python's http.server does. It writes each part of an
 // answer separately, and a connection serves one or more requests.
-func nagle(t testing.TB, keep bool, parts ...string) (url string) {
+func nagleServer(t testing.TB, keep bool, parts ...string) (url string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -63,8 +63,8 @@ const (
 	body   = "true"
 )
 
-// stalls makes requests, and counts those that took as long as a delayed acknowledgement.
-func stalls(t testing.TB, client *http.Client, url string, n int) (stalled int) {
+// countStalls makes requests, and counts those that took as long as a delayed acknowledgement.
+func countStalls(t testing.TB, client *http.Client, url string, n int) (stalled int) {
 	t.Helper()
 	for range n {
 		began := time.Now()
@@ -88,11 +88,11 @@ func stalls(t testing.TB, client *http.Client, url string, n int) (stalled int) 
 // acknowledgement. Without quick acknowledgements, each answer does; on a busy machine, some do anyway.
 func TestNoStallBetweenHeaderAndBody(t *testing.T) {
 	const requests = 20
-	for name, url := range map[string]string{"one request each": nagle(t, false, header, body), "kept alive": nagle(t, true, header, body)} {
+	for name, url := range map[string]string{"one request each": nagleServer(t, false, header, body), "kept alive": nagleServer(t, true, header, body)} {
 		t.Run(name, func(t *testing.T) {
 			network := netclient.New(func(string) string { return "" })
 			defer network.Close()
-			if n := stalls(t, network.Client(netclient.Options{HTTP1: true}), url, requests); n > requests/2 {
+			if n := countStalls(t, network.Client(netclient.Options{HTTP1: true}), url, requests); n > requests/2 {
 				t.Errorf("%d of %d answers waited for an acknowledgement", n, requests)
 			}
 		})
@@ -101,11 +101,11 @@ func TestNoStallBetweenHeaderAndBody(t *testing.T) {
 
 // BenchmarkHeaderAndBody compares answers in two writes with the floor, answers in one.
 func BenchmarkHeaderAndBody(b *testing.B) {
-	for name, url := range map[string]string{"floor": nagle(b, true, header+body), "separate": nagle(b, true, header, body)} {
+	for name, url := range map[string]string{"floor": nagleServer(b, true, header+body), "separate": nagleServer(b, true, header, body)} {
 		b.Run(name, func(b *testing.B) {
 			network := netclient.New(func(string) string { return "" })
 			defer network.Close()
-			b.ReportMetric(float64(stalls(b, network.Client(netclient.Options{HTTP1: true}), url, b.N))/float64(b.N), "stalls/op")
+			b.ReportMetric(float64(countStalls(b, network.Client(netclient.Options{HTTP1: true}), url, b.N))/float64(b.N), "stalls/op")
 		})
 	}
 }

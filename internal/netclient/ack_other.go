@@ -4,5 +4,5 @@ package netclient
 
 import "net"
 
-// promptly returns the connection unchanged: only Linux can acknowledge data immediately.
-func promptly(conn net.Conn) net.Conn { return conn }
+// withQuickAck returns the connection unchanged: only Linux can acknowledge data immediately.
+func withQuickAck(conn net.Conn) net.Conn { return conn }

@@ -51,16 +51,16 @@ func (e *Error) Permanent() bool {
 	case KindProxyAuth, KindCertificate, KindClientCertificate, KindTLS, KindForbidden:
 		return true
 	case KindProxy:
-		return e.Cause == nil || absent(e.Cause) // without a cause, the proxy refuses, or its variable is invalid
+		return e.Cause == nil || serverAbsent(e.Cause) // without a cause, the proxy refuses, or its variable is invalid
 	case KindDNS, KindConnect:
-		return absent(e.Cause)
+		return serverAbsent(e.Cause)
 	}
 	return false
 }
 
-// absent reports whether a connection failed because its host does not exist, or because nothing
-// listens on a port of this machine, which does not change by waiting.
-func absent(err error) bool {
+// serverAbsent reports whether a connection failed because its host does not exist, or because nothing
+// listens on a port of this machine. Waiting does not change that.
+func serverAbsent(err error) bool {
 	if dns, ok := errors.AsType[*net.DNSError](err); ok {
 		return dns.IsNotFound
 	}
@@ -81,31 +81,32 @@ func Explain(err error, host string) *Error {
 	return classify(err, host)
 }
 
-// explain is Explain for a request whose URL and route are known.
-func explain(err, ended error, at *url.URL, j *route) *Error {
+// explain is Explain for a request whose URL and route are known. cancelCause is why the request was
+// cancelled; nil if it was not.
+func explain(err, cancelCause error, at *url.URL, r *route) *Error {
 	var known *Error
-	if errors.As(ended, &known) || errors.As(err, &known) {
+	if errors.As(cancelCause, &known) || errors.As(err, &known) {
 		return known
 	}
-	if op, ok := errors.AsType[*net.OpError](err); ok && (op.Op == "proxyconnect" || op.Op == "socks connect") && j.proxy != nil {
-		return throughProxy(op, at, j.proxy)
+	if op, ok := errors.AsType[*net.OpError](err); ok && (op.Op == "proxyconnect" || op.Op == "socks connect") && r.proxy != nil {
+		return explainProxyError(op, at, r.proxy)
 	}
 	out := classify(err, address(at))
 	if at.Scheme == "http" && out.Kind == KindLost && strings.HasSuffix(out.Message, closedConnection) {
 		out.Message += PerhapsTLS
 	}
-	if j.certificateRequested.Load() && (out.Kind == KindTLS || out.Kind == KindLost || out.Kind == KindClientCertificate) {
+	if r.certificateRequested.Load() && (out.Kind == KindTLS || out.Kind == KindLost || out.Kind == KindClientCertificate) {
 		out.Kind = KindClientCertificate
 		out.Message = address(at) + " requires a client certificate: set network.clientCert and network.clientKey"
 	}
 	return out
 }
 
-// throughProxy explains an error before the proxy connected to a server.
-func throughProxy(op *net.OpError, at, proxy *url.URL) *Error {
+// explainProxyError explains an error that occurred before the proxy connected to a server.
+func explainProxyError(op *net.OpError, at, proxy *url.URL) *Error {
 	if op.Op == "proxyconnect" {
 		out := classify(op.Err, address(proxy))
-		out.Message = "the proxy " + bare(proxy) + " cannot be used: " + out.Message
+		out.Message = "the proxy " + displayURL(proxy) + " cannot be used: " + out.Message
 		if out.Kind != KindCertificate && out.Kind != KindClientCertificate && out.Kind != KindTLS {
 			out.Kind = KindProxy
 		}
@@ -118,36 +119,38 @@ func throughProxy(op *net.OpError, at, proxy *url.URL) *Error {
 	if strings.Contains(text, "authentication") || strings.Contains(text, "username/password") {
 		return proxyAuth(proxy)
 	}
-	return &Error{Kind: KindProxy, Cause: op, Message: fmt.Sprintf("the proxy %s does not connect to %s: %s", bare(proxy), address(at), text)}
+	return &Error{Kind: KindProxy, Cause: op, Message: fmt.Sprintf("the proxy %s does not connect to %s: %s", displayURL(proxy), address(at), text)}
 }
 
 func proxyAuth(proxy *url.URL) *Error {
-	e := &Error{Kind: KindProxyAuth, Message: "the proxy " + bare(proxy) + " requires a user and a password: put them into its URL in the environment (http://user:password@host:port)"}
+	e := &Error{Kind: KindProxyAuth, Message: "the proxy " + displayURL(proxy) + " requires a user and a password: put them into its URL in the environment (http://user:password@host:port)"}
 	if proxy.User != nil {
-		e.Message = "the proxy " + bare(proxy) + " does not accept the user and the password in its URL in the environment"
+		e.Message = "the proxy " + displayURL(proxy) + " does not accept the user and the password in its URL in the environment"
 	}
 	return e
 }
 
-// refusal explains a proxy's refusal to connect; nil if it connects.
-func refusal(_ context.Context, proxy *url.URL, connect *http.Request, answer *http.Response) error {
+// proxyRefusal explains why a proxy does not connect; nil if it connects. connect is nil for a request
+// without a tunnel.
+func proxyRefusal(_ context.Context, proxy *url.URL, connect *http.Request, answer *http.Response) error {
 	switch {
 	case answer.StatusCode == http.StatusProxyAuthRequired:
 		return proxyAuth(proxy)
 	case connect == nil || answer.StatusCode == http.StatusOK:
 		return nil
 	}
-	e := &Error{Kind: KindProxy, Message: fmt.Sprintf("the proxy %s does not connect to %s: it answers %d %s", bare(proxy), connect.Host, answer.StatusCode, http.StatusText(answer.StatusCode))}
+	e := &Error{Kind: KindProxy, Message: fmt.Sprintf("the proxy %s does not connect to %s: it answers %d %s", displayURL(proxy), connect.Host, answer.StatusCode, http.StatusText(answer.StatusCode))}
 	if answer.StatusCode >= 500 {
 		e.Cause = errors.New("the proxy failed") // a temporary error
 	}
 	return e
 }
 
-func late(at, proxy *url.URL, limit time.Duration) *Error {
+// connectTimeout returns the error for a connection that was not made within Options.Connect.
+func connectTimeout(at, proxy *url.URL, limit time.Duration) *Error {
 	to := address(at)
 	if proxy != nil {
-		to += " through the proxy " + bare(proxy)
+		to += " through the proxy " + displayURL(proxy)
 	}
 	return &Error{Kind: KindTimeout, Message: fmt.Sprintf("no connection to %s within %s", to, limit), Cause: context.DeadlineExceeded}
 }
@@ -157,9 +160,9 @@ func classify(err error, host string) *Error {
 	out := &Error{Kind: KindLost, Cause: err}
 	var dns *net.DNSError
 	var op *net.OpError
-	switch trust := certificate(err, host); {
-	case trust != "":
-		out.Kind, out.Message = KindCertificate, trust
+	switch problem := certificateProblem(err, host); {
+	case problem != "":
+		out.Kind, out.Message = KindCertificate, problem
 	case errors.As(err, &dns):
 		out.Kind, out.Message = KindDNS, fmt.Sprintf("host %q was not found", dns.Name)
 		if !dns.IsNotFound {
@@ -210,8 +213,8 @@ const closedConnection = " closed the connection"
 // end it when they expect TLS.
 const PerhapsTLS = "; if it uses TLS, the url needs https://"
 
-// certificate explains why a server's certificate is not trusted; empty for other errors.
-func certificate(err error, host string) string {
+// certificateProblem explains why a server's certificate is not trusted; empty for other errors.
+func certificateProblem(err error, host string) string {
 	var unknown x509.UnknownAuthorityError
 	var invalid x509.CertificateInvalidError
 	var name x509.HostnameError

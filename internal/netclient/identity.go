@@ -46,22 +46,22 @@ type Certificate struct {
 // Identity is the content of Files. It is immutable; the zero Identity trusts the system's
 // authorities and has no client certificate.
 type Identity struct {
-	roots  []authority
-	mine   *Certificate
-	client func() (*tls.Certificate, error) // nil if there is no client certificate
-	files  Files
-	digest [sha256.Size]byte // of the files' contents and errors; zero if Files names no file
+	roots      []authority
+	clientInfo *Certificate                     // nil if there is no client certificate
+	loadClient func() (*tls.Certificate, error) // likewise
+	files      Files
+	digest     [sha256.Size]byte // of the files' contents and errors; zero if Files names no file
 }
 
-// authority is one file of authorities.
+// authority is one file of trusted certificates.
 type authority struct {
 	source Source
 	certs  func() ([]*x509.Certificate, error)
 }
 
-// smallFile is the size up to which a file of authorities is parsed immediately. Larger files, such
-// as copies of the system's bundle, are parsed for the first connection.
-const smallFile = 64 << 10
+// maxParsedAtOnce is the size, in bytes, up to which Read parses a file of authorities. Larger files,
+// such as copies of the system's bundle, are parsed for the first connection.
+const maxParsedAtOnce = 64 << 10
 
 // maxFile is the largest file of certificates, in bytes; the system's bundles are below 1 MiB.
 const maxFile = 8 << 20
@@ -77,16 +77,16 @@ func Read(files Files) (*Identity, []Problem) {
 		problems = append(problems, Problem{s, err.Error()})
 		fmt.Fprintf(sum, "%q: %v\n", s.Path, err)
 	}
-	any := false
+	hasFiles := false
 	seen := map[string]bool{"": true}
 	for _, s := range files.CA {
 		if seen[s.Path] {
 			continue
 		}
-		any, seen[s.Path] = true, true
+		hasFiles, seen[s.Path] = true, true
 		data, err := readFile(s.Path)
-		certs := sync.OnceValues(func() ([]*x509.Certificate, error) { return authorities(data) })
-		if err == nil && len(data) <= smallFile {
+		certs := sync.OnceValues(func() ([]*x509.Certificate, error) { return parseCertificates(data) })
+		if err == nil && len(data) <= maxParsedAtOnce {
 			_, err = certs()
 		}
 		if err != nil {
@@ -98,12 +98,12 @@ func Read(files Files) (*Identity, []Problem) {
 		sum.Write(data)
 	}
 	if files.Cert.Path != "" || files.Key.Path != "" {
-		any = true
+		hasFiles = true
 		if at, err := id.readClient(sum); err != nil {
 			failed(at, err)
 		}
 	}
-	if any {
+	if hasFiles {
 		sum.Sum(id.digest[:0])
 	}
 	return id, problems
@@ -122,7 +122,7 @@ func (id *Identity) readClient(sum io.Writer) (at Source, err error) {
 	if err != nil {
 		return cert, err
 	}
-	chain, err := authorities(certPEM)
+	chain, err := parseCertificates(certPEM)
 	if err != nil {
 		return cert, err
 	}
@@ -140,19 +140,19 @@ func (id *Identity) readClient(sum io.Writer) (at Source, err error) {
 	if err != nil {
 		return key, err
 	}
-	load := sync.OnceValues(func() (*tls.Certificate, error) { return pair(certPEM, keyPEM, id.files.Passphrase) })
+	load := sync.OnceValues(func() (*tls.Certificate, error) { return newKeyPair(certPEM, keyPEM, id.files.Passphrase) })
 	if !encrypted {
 		if _, err := load(); err != nil {
 			return key, err
 		}
 	}
-	id.client = load
-	id.mine = &Certificate{cert, chain[0].Subject.String(), chain[0].NotAfter}
+	id.loadClient = load
+	id.clientInfo = &Certificate{cert, chain[0].Subject.String(), chain[0].NotAfter}
 	return Source{}, nil
 }
 
-// pair combines certificate and key.
-func pair(certPEM, keyPEM []byte, passphrase string) (*tls.Certificate, error) {
+// newKeyPair decrypts the key and combines it with the certificate.
+func newKeyPair(certPEM, keyPEM []byte, passphrase string) (*tls.Certificate, error) {
 	plain, err := decryptKey(keyPEM, passphrase)
 	if err != nil {
 		return nil, err
@@ -172,8 +172,8 @@ func (id *Identity) Check() []Problem {
 			out = append(out, Problem{r.source, err.Error()})
 		}
 	}
-	if id.client != nil {
-		if _, err := id.client(); err != nil {
+	if id.loadClient != nil {
+		if _, err := id.loadClient(); err != nil {
 			out = append(out, Problem{id.files.Key, err.Error()})
 		}
 	}
@@ -194,10 +194,10 @@ func (id *Identity) Authorities() []Certificate {
 
 // Client describes the client certificate; ok is false if there is no such certificate.
 func (id *Identity) Client() (c Certificate, ok bool) {
-	if id.mine == nil {
+	if id.clientInfo == nil {
 		return Certificate{}, false
 	}
-	return *id.mine, true
+	return *id.clientInfo, true
 }
 
 // Paths lists the files that were read or are missing.
@@ -233,13 +233,13 @@ func (id *Identity) config() *tls.Config {
 // clientCertificate answers a server's request for a client certificate. Without one, the
 // answer is empty, which many servers accept.
 func (id *Identity) clientCertificate(info *tls.CertificateRequestInfo) (*tls.Certificate, error) {
-	if id.client == nil {
-		if j := routeOf(info.Context()); j != nil {
-			j.certificateRequested.Store(true)
+	if id.loadClient == nil {
+		if r := routeOf(info.Context()); r != nil {
+			r.certificateRequested.Store(true)
 		}
 		return &tls.Certificate{}, nil
 	}
-	c, err := id.client()
+	c, err := id.loadClient()
 	if err != nil {
 		return nil, &Error{Kind: KindClientCertificate, Message: "our client certificate cannot be used: " + id.files.Key.Name + ": " + err.Error()}
 	}
@@ -254,8 +254,8 @@ func readFile(path string) ([]byte, error) {
 	return data, nil
 }
 
-// authorities reads the certificates of a file, PEM or DER.
-func authorities(data []byte) ([]*x509.Certificate, error) {
+// parseCertificates returns the certificates in a file's content, PEM or DER.
+func parseCertificates(data []byte) ([]*x509.Certificate, error) {
 	var out []*x509.Certificate
 	rest := data
 	for {

@@ -23,7 +23,7 @@ func clientFiles(a *testkit.Authority, key []byte, passphrase string, cert []byt
 	}
 }
 
-func complaints(files Files) string {
+func problemTexts(files Files) string {
 	id, problems := Read(files)
 	problems = append(problems, id.Check()...)
 	var out []string
@@ -57,23 +57,23 @@ func TestKeys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := complaints(clientFiles(a, key, "open-sesame", testkit.CertPEM(me))); got != "" {
+		if got := problemTexts(clientFiles(a, key, "open-sesame", testkit.CertPEM(me))); got != "" {
 			t.Errorf("%s: %s", name, got)
 		}
 		if !strings.Contains(string(key), "ENCRYPTED") {
 			continue
 		}
-		if got := complaints(clientFiles(a, key, "open-sesamE", testkit.CertPEM(me))); got != "network.clientKey: wrong passphrase for the key" {
+		if got := problemTexts(clientFiles(a, key, "open-sesamE", testkit.CertPEM(me))); got != "network.clientKey: wrong passphrase for the key" {
 			t.Errorf("%s, wrong passphrase: %s", name, got)
 		}
-		if got := complaints(clientFiles(a, key, "", testkit.CertPEM(me))); got != "network.clientKey: the key is encrypted: set network.clientKeyPassphrase" {
+		if got := problemTexts(clientFiles(a, key, "", testkit.CertPEM(me))); got != "network.clientKey: the key is encrypted: set network.clientKeyPassphrase" {
 			t.Errorf("%s, no passphrase: %s", name, got)
 		}
 	}
 	out := filepath.Join(t.TempDir(), "out.key")
 	if _, err := exec.Command(openssl, "pkcs8", "-topk8", "-in", plain, "-scrypt", "-passout", "pass:x", "-out", out).CombinedOutput(); err == nil {
 		key, _ := os.ReadFile(out)
-		if got := complaints(clientFiles(a, key, "x", testkit.CertPEM(me))); !strings.Contains(got, "scrypt are not supported; convert it: openssl pkcs8") {
+		if got := problemTexts(clientFiles(a, key, "x", testkit.CertPEM(me))); !strings.Contains(got, "scrypt are not supported; convert it: openssl pkcs8") {
 			t.Errorf("scrypt: %s", got)
 		}
 	}
@@ -115,7 +115,7 @@ func TestFiles(t *testing.T) {
 		"no certificate":    {Files{Cert: Source{Name: "network.clientCert"}, Key: Source{"network.clientKey", damaged}}, "network.clientKey: a client key without network.clientCert has no effect"},
 		"certificate twice": {Files{Cert: Source{"network.clientCert", a.File()}, Key: Source{"network.clientKey", a.File()}}, "network.clientKey: the file contains no private key in PEM"},
 	} {
-		got := complaints(c.files)
+		got := problemTexts(c.files)
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %s", name, got)
 		}
@@ -133,7 +133,7 @@ func TestFiles(t *testing.T) {
 
 // Read does not wait for the decryption of a key. Check reports the error of a key that cannot be
 // decrypted.
-func TestLateKey(t *testing.T) {
+func TestKeyIsDecryptedLater(t *testing.T) {
 	a := testkit.NewAuthority(t, "Our CA")
 	me := a.Issue(testkit.Tomorrow())
 	id, problems := Read(clientFiles(a, testkit.PEM("ENCRYPTED PRIVATE KEY", []byte{0x30, 0}), "x", testkit.CertPEM(me)))

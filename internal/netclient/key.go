@@ -145,7 +145,7 @@ func decryptPKCS8(der, passphrase []byte) ([]byte, error) {
 	return plain, nil
 }
 
-func cipherOf(id string) (size int, make func([]byte) (cipher.Block, error), err error) {
+func cipherOf(id string) (size int, newCipher func([]byte) (cipher.Block, error), err error) {
 	switch id {
 	case "2.16.840.1.101.3.4.1.2":
 		return 16, aes.NewCipher, nil

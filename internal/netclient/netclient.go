@@ -104,7 +104,7 @@ func (n *Network) Close() {
 	}
 }
 
-// transport returns the current transport.
+// transport returns the transport for the current certificates.
 func (n *Network) transport(o Options) *http.Transport {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -129,22 +129,22 @@ func newTransport(o Options, id *Identity) *http.Transport {
 	config := id.config()
 	dialer := &net.Dialer{Timeout: o.Connect, KeepAlive: keepAlive}
 	if o.Guarded {
-		dialer.ControlContext = guarded
+		dialer.ControlContext = checkGuard
 		config.GetClientCertificate = nil
 	}
 	t := &http.Transport{
 		Proxy:                  func(r *http.Request) (*url.URL, error) { return routeOf(r.Context()).transportProxy(), nil },
-		OnProxyConnectResponse: refusal,
+		OnProxyConnectResponse: proxyRefusal,
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			conn, err := dialer.DialContext(ctx, network, addr)
 			if err != nil {
 				return nil, err
 			}
-			conn = promptly(conn)
+			conn = withQuickAck(conn)
 			if !routeOf(ctx).tlsToProxy() {
 				return conn, nil
 			}
-			return secured(ctx, conn, config, o.Connect, addr)
+			return startTLSToProxy(ctx, conn, config, o.Connect, addr)
 		},
 		TLSClientConfig: config, TLSHandshakeTimeout: o.Connect,
 		MaxIdleConnsPerHost: 4, IdleConnTimeout: maxIdle, ReadBufferSize: 32 << 10,
@@ -157,9 +157,9 @@ func newTransport(o Options, id *Identity) *http.Transport {
 	return t
 }
 
-// secured establishes TLS with a proxy. The transport itself would offer HTTP/2 to the proxy, over
-// which it cannot create tunnels.
-func secured(ctx context.Context, conn net.Conn, config *tls.Config, limit time.Duration, addr string) (net.Conn, error) {
+// startTLSToProxy establishes TLS with a proxy, without HTTP/2: the transport would offer it, but cannot
+// create tunnels over it.
+func startTLSToProxy(ctx context.Context, conn net.Conn, config *tls.Config, limit time.Duration, addr string) (net.Conn, error) {
 	if limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, limit)
@@ -187,25 +187,25 @@ type route struct {
 
 type routeKey struct{}
 
-// routeOf returns the route of a request from its context; contexts of connections are derived from
-// it.
+// routeOf returns the route of a request; nil if it has none. ctx is the context of the request, or that
+// of a connection made for the request.
 func routeOf(ctx context.Context) *route {
-	j, _ := ctx.Value(routeKey{}).(*route)
-	return j
+	r, _ := ctx.Value(routeKey{}).(*route)
+	return r
 }
 
-func (j *route) tlsToProxy() bool { return j != nil && j.proxy != nil && j.proxy.Scheme == "https" }
+func (r *route) tlsToProxy() bool { return r != nil && r.proxy != nil && r.proxy.Scheme == "https" }
 
 // transportProxy returns the proxy for the transport, without TLS, which is done when dialing.
-func (j *route) transportProxy() *url.URL {
-	if j == nil || !j.tlsToProxy() {
-		if j == nil {
+func (r *route) transportProxy() *url.URL {
+	if r == nil || !r.tlsToProxy() {
+		if r == nil {
 			return nil
 		}
-		return j.proxy
+		return r.proxy
 	}
-	plain := *j.proxy
-	plain.Scheme, plain.Host = "http", address(j.proxy)
+	plain := *r.proxy
+	plain.Scheme, plain.Host = "http", address(r.proxy)
 	return &plain
 }
 
@@ -217,27 +217,27 @@ type roundTripper struct {
 
 // RoundTrip implements http.RoundTripper. Its error is an *Error unless the request's context has
 // ended.
-func (s *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
-	proxy, err := s.network.proxies.For(req.URL)
+func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
+	proxy, err := t.network.proxies.For(req.URL)
 	if err != nil {
 		if req.Body != nil {
 			_ = req.Body.Close()
 		}
 		return nil, err
 	}
-	j := &route{proxy: proxy}
-	ctx, cancel := context.WithCancelCause(context.WithValue(req.Context(), routeKey{}, j))
+	r := &route{proxy: proxy}
+	ctx, cancel := context.WithCancelCause(context.WithValue(req.Context(), routeKey{}, r))
 	var timer *time.Timer
-	if s.options.Connect > 0 {
-		timer = time.AfterFunc(s.options.Connect, func() { cancel(late(req.URL, proxy, s.options.Connect)) })
+	if t.options.Connect > 0 {
+		timer = time.AfterFunc(t.options.Connect, func() { cancel(connectTimeout(req.URL, proxy, t.options.Connect)) })
 		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { timer.Stop() }})
 	}
-	resp, err := s.network.transport(s.options).RoundTrip(req.WithContext(ctx))
+	resp, err := t.network.transport(t.options).RoundTrip(req.WithContext(ctx))
 	if timer != nil {
 		timer.Stop()
 	}
 	if err == nil && proxy != nil && resp.StatusCode == http.StatusProxyAuthRequired {
-		err = refusal(ctx, proxy, nil, resp)
+		err = proxyRefusal(ctx, proxy, nil, resp)
 		_ = resp.Body.Close()
 	}
 	if err != nil {
@@ -245,14 +245,14 @@ func (s *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		if req.Context().Err() != nil {
 			return nil, req.Context().Err()
 		}
-		return nil, explain(err, context.Cause(ctx), req.URL, j)
+		return nil, explain(err, context.Cause(ctx), req.URL, r)
 	}
-	resp.Body = ending(resp.Body, func() { cancel(nil) })
+	resp.Body = withCloseHook(resp.Body, func() { cancel(nil) })
 	return resp, nil
 }
 
 // CloseIdleConnections is called by http.Client.CloseIdleConnections.
-func (s *roundTripper) CloseIdleConnections() { s.network.transport(s.options).CloseIdleConnections() }
+func (t *roundTripper) CloseIdleConnections() { t.network.transport(t.options).CloseIdleConnections() }
 
 // Guard returns an error if a connection must not be made. It is called with the resolved address
 // right before each connection, so that the name cannot resolve to another address in between. It
@@ -266,9 +266,9 @@ func WithGuard(ctx context.Context, g Guard) context.Context {
 	return context.WithValue(ctx, guardKey{}, g)
 }
 
-// guarded is a net.Dialer.ControlContext.
-func guarded(ctx context.Context, _, address string, _ syscall.RawConn) error {
-	if j := routeOf(ctx); j != nil && j.proxy != nil {
+// checkGuard is a net.Dialer.ControlContext.
+func checkGuard(ctx context.Context, _, address string, _ syscall.RawConn) error {
+	if r := routeOf(ctx); r != nil && r.proxy != nil {
 		return nil
 	}
 	guard, _ := ctx.Value(guardKey{}).(Guard)
@@ -285,27 +285,27 @@ func guarded(ctx context.Context, _, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// ending returns a body that calls end when it is closed. If a connection was taken over, the body
-// can still be written to.
-func ending(body io.ReadCloser, end func()) io.ReadCloser {
+// withCloseHook returns a body that calls end when it is closed. The body of an upgraded connection stays
+// writable.
+func withCloseHook(body io.ReadCloser, end func()) io.ReadCloser {
 	if w, ok := body.(io.Writer); ok {
-		return &duplex{ended{body, end}, w}
+		return &writableBody{closeHookBody{body, end}, w}
 	}
-	return &ended{body, end}
+	return &closeHookBody{body, end}
 }
 
-type ended struct {
+type closeHookBody struct {
 	io.ReadCloser
 	end func()
 }
 
 // Close implements io.Closer.
-func (e *ended) Close() error {
+func (e *closeHookBody) Close() error {
 	defer e.end()
 	return e.ReadCloser.Close()
 }
 
-type duplex struct {
-	ended
+type writableBody struct {
+	closeHookBody
 	io.Writer
 }

@@ -90,7 +90,7 @@ func (p *Proxies) For(u *url.URL) (*url.URL, error) {
 	if u.Scheme == "https" {
 		chosen = p.secure
 	}
-	if chosen.variable == "" || p.direct(u) {
+	if chosen.variable == "" || p.reachedDirectly(u) {
 		return nil, nil
 	}
 	if chosen.url == nil {
@@ -102,16 +102,16 @@ func (p *Proxies) For(u *url.URL) (*url.URL, error) {
 // List describes the proxies in effect.
 func (p *Proxies) List() []ProxyInfo {
 	var out []ProxyInfo
-	for _, of := range []struct {
+	for _, entry := range []struct {
 		scheme string
 		proxy
 	}{{"http", p.plain}, {"https", p.secure}} {
-		if of.variable == "" {
+		if entry.variable == "" {
 			continue
 		}
-		info := ProxyInfo{For: of.scheme, Variable: of.variable, Problem: of.problem()}
-		if of.url != nil {
-			info.URL, info.Authenticates = bare(of.url), of.url.User != nil
+		info := ProxyInfo{For: entry.scheme, Variable: entry.variable, Problem: entry.problem()}
+		if entry.url != nil {
+			info.URL, info.Authenticates = displayURL(entry.url), entry.url.User != nil
 		}
 		out = append(out, info)
 	}
@@ -124,17 +124,17 @@ func (p *Proxies) Exceptions() string { return p.exceptions }
 // Secrets lists parts of the proxies' URLs that must not be shown.
 func (p *Proxies) Secrets() []string {
 	var out []string
-	for _, of := range []proxy{p.plain, p.secure} {
+	for _, entry := range []proxy{p.plain, p.secure} {
 		switch {
-		case of.variable == "":
-		case of.url == nil:
-			out = append(out, of.value)
-		case of.url.User != nil:
-			password, _ := of.url.User.Password()
-			_, escaped, _ := strings.Cut(of.url.User.String(), ":")
-			written := of.value[strings.Index(of.value, "://")+1:]
-			_, written, _ = strings.Cut(strings.TrimPrefix(written[:strings.LastIndex(written, "@")], "//"), ":")
-			out = append(out, password, escaped, written)
+		case entry.variable == "":
+		case entry.url == nil:
+			out = append(out, entry.value)
+		case entry.url.User != nil:
+			password, _ := entry.url.User.Password()
+			_, escaped, _ := strings.Cut(entry.url.User.String(), ":")
+			withoutScheme := strings.TrimPrefix(entry.value[strings.Index(entry.value, "://")+1:], "//")
+			_, asWritten, _ := strings.Cut(withoutScheme[:strings.LastIndex(withoutScheme, "@")], ":")
+			out = append(out, password, escaped, asWritten)
 		}
 	}
 	slices.Sort(out)
@@ -142,8 +142,8 @@ func (p *Proxies) Secrets() []string {
 	return slices.DeleteFunc(out, func(s string) bool { return s == "" })
 }
 
-// bare formats a proxy's URL for display.
-func bare(u *url.URL) string { return u.Scheme + "://" + u.Host }
+// displayURL formats a proxy's URL for display.
+func displayURL(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
 // address returns the host and port of a URL.
 func address(u *url.URL) string {
@@ -151,8 +151,8 @@ func address(u *url.URL) string {
 	return net.JoinHostPort(u.Hostname(), port)
 }
 
-// direct reports whether a URL is reached directly even if a proxy is configured.
-func (p *Proxies) direct(u *url.URL) bool {
+// reachedDirectly reports whether a URL is reached directly even if a proxy is configured.
+func (p *Proxies) reachedDirectly(u *url.URL) bool {
 	host, port, err := net.SplitHostPort(address(u))
 	if err != nil {
 		return false
@@ -169,8 +169,8 @@ func (p *Proxies) direct(u *url.URL) bool {
 func parseExceptions(s string) func(*url.URL) (*url.URL, error) {
 	entries := strings.FieldsFunc(s, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 	for i, e := range entries {
-		if bare, ok := strings.CutSuffix(e, "."); ok && bare != "*" { // names may end with a dot
-			entries[i] = bare
+		if name, ok := strings.CutSuffix(e, "."); ok && name != "*" { // names may end with a dot
+			entries[i] = name
 		} else if strings.HasPrefix(e, "[") && strings.HasSuffix(e, "]") {
 			entries[i] = e[1 : len(e)-1]
 		}

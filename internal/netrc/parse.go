@@ -14,7 +14,7 @@ func Parse(data []byte) ([]Entry, error) {
 	var out []Entry
 	var e *Entry // the current entry; nil before the first
 	for {
-		s.blank(true)
+		s.skipBlank(true)
 		if len(s.remaining) == 0 {
 			return out, nil
 		}
@@ -71,7 +71,7 @@ type scanner struct {
 // value returns the word that must follow a keyword.
 func (s *scanner) value(keyword string) (string, error) {
 	at := s.line
-	s.blank(false)
+	s.skipBlank(false)
 	if len(s.remaining) == 0 {
 		return "", fmt.Errorf("line %d: %s has no value", at, keyword)
 	}
@@ -81,7 +81,7 @@ func (s *scanner) value(keyword string) (string, error) {
 // word reads the word at the current position.
 func (s *scanner) word() (string, error) {
 	if s.remaining[0] == '"' {
-		return s.quoted()
+		return s.quotedWord()
 	}
 	end := bytes.IndexAny(s.remaining, " \t\r\n")
 	if end < 0 {
@@ -95,9 +95,9 @@ func (s *scanner) word() (string, error) {
 	return word, nil
 }
 
-// blank skips white space and, if comments is set, comments: a "#" begins a comment only where a
+// skipBlank skips white space and, if comments is set, comments: a "#" begins a comment only where a
 // keyword is expected, since passwords may contain it.
-func (s *scanner) blank(comments bool) {
+func (s *scanner) skipBlank(comments bool) {
 	for len(s.remaining) > 0 {
 		switch c := s.remaining[0]; {
 		case c == '\n':
@@ -117,17 +117,17 @@ func (s *scanner) blank(comments bool) {
 	}
 }
 
-// quoted reads a word in double quotes. A backslash escapes the next character; \n, \r and \t have
+// quotedWord reads a word in double quotes. A backslash escapes the next character; \n, \r and \t have
 // their usual meaning.
-func (s *scanner) quoted() (string, error) {
-	begun := s.line
+func (s *scanner) quotedWord() (string, error) {
+	startLine := s.line
 	var out strings.Builder
 	for i := 1; i < len(s.remaining); i++ {
 		switch c := s.remaining[i]; c {
 		case '"':
 			s.remaining = s.remaining[i+1:]
 			if !utf8.ValidString(out.String()) {
-				return "", fmt.Errorf("line %d: invalid UTF-8", begun)
+				return "", fmt.Errorf("line %d: invalid UTF-8", startLine)
 			}
 			return out.String(), nil
 		case '\\':
@@ -150,7 +150,7 @@ func (s *scanner) quoted() (string, error) {
 		}
 	}
 	s.remaining = nil
-	return "", fmt.Errorf("line %d: unclosed double quote", begun)
+	return "", fmt.Errorf("line %d: unclosed double quote", startLine)
 }
 
 // skipMacro skips a macro: the rest of the line with its name, and the lines up to an empty one.

@@ -33,7 +33,7 @@ type Target struct {
 // Enabled reports whether anything is exported.
 func (c Config) Enabled() bool { return c.Traces.URL != "" || c.Metrics.URL != "" }
 
-// PropertyError is the error for a property that has no effect.
+// PropertyError is why a property has no effect.
 type PropertyError struct {
 	Property string
 	Cause    string
@@ -116,9 +116,9 @@ func (p *parser) fail(property, format string, args ...any) {
 	p.errs = append(p.errs, &PropertyError{property, fmt.Sprintf(format, args...)})
 }
 
-// either returns the name and value of the signal's own property or, if it is not set, of the one for
-// all signals.
-func (p *parser) either(signal, name string) (property, value string) {
+// signalProperty returns the name and value of the signal's own property. If that is not set, it returns
+// those of the property for all signals.
+func (p *parser) signalProperty(signal, name string) (property, value string) {
 	property = "otel.exporter.otlp." + signal + "." + name
 	if v := p.properties[property]; v != "" {
 		return property, v
@@ -138,7 +138,7 @@ func (p *parser) target(signal string) Target {
 		p.fail(exporter, "%q is not supported (otlp, none)", v)
 		return Target{}
 	}
-	switch property, v := p.either(signal, "protocol"); v {
+	switch property, v := p.signalProperty(signal, "protocol"); v {
 	case "", "http/protobuf":
 	default:
 		p.fail(property, "%q is not supported; use http/protobuf (port 4318 on most collectors)", v)
@@ -146,7 +146,7 @@ func (p *parser) target(signal string) Target {
 	}
 	t := Target{Headers: p.headers(signal)}
 	var property string
-	property, t.URL = p.either(signal, "endpoint")
+	property, t.URL = p.signalProperty(signal, "endpoint")
 	if t.URL == "" {
 		t.URL = defaultEndpoint
 	}
@@ -158,9 +158,9 @@ func (p *parser) target(signal string) Target {
 	if !strings.Contains(property, "."+signal+".") {
 		t.URL = strings.TrimRight(t.URL, "/") + "/v1/" + signal
 	}
-	property, value := p.either(signal, "timeout")
+	property, value := p.signalProperty(signal, "timeout")
 	t.Timeout = p.parseDuration(property, value, defaultTimeout)
-	switch property, v := p.either(signal, "compression"); v {
+	switch property, v := p.signalProperty(signal, "compression"); v {
 	case "", "none":
 	case "gzip":
 		t.Gzip = true
@@ -172,7 +172,7 @@ func (p *parser) target(signal string) Target {
 
 // headers reads the headers of a signal's requests.
 func (p *parser) headers(signal string) map[string]string {
-	property, value := p.either(signal, "headers")
+	property, value := p.signalProperty(signal, "headers")
 	out := map[string]string{}
 	for _, a := range p.pairs(property, value) {
 		out[a.Key], _ = a.Value.(string)
@@ -211,7 +211,7 @@ func (p *parser) resource(service, version string) []Attribute {
 	if name := p.properties["otel.service.name"]; name != "" {
 		byKey["service.name"] = Attribute{"service.name", name}
 	}
-	return sorted(slices.Collect(maps.Values(byKey)))
+	return sortedByKey(slices.Collect(maps.Values(byKey)))
 }
 
 func (p *parser) flag(property string) bool {

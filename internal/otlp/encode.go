@@ -59,7 +59,7 @@ func text(b []byte, field protowire.Number, s string) []byte {
 	return protowire.AppendString(protowire.AppendTag(b, field, protowire.BytesType), s)
 }
 
-func octets(b []byte, field protowire.Number, data []byte) []byte {
+func rawBytes(b []byte, field protowire.Number, data []byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(b, field, protowire.BytesType), data)
 }
 
@@ -67,16 +67,16 @@ func varint(b []byte, field protowire.Number, v uint64) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(b, field, protowire.VarintType), v)
 }
 
-func fixed(b []byte, field protowire.Number, v uint64) []byte {
+func fixed64(b []byte, field protowire.Number, v uint64) []byte {
 	return protowire.AppendFixed64(protowire.AppendTag(b, field, protowire.Fixed64Type), v)
 }
 
 func double(b []byte, field protowire.Number, v float64) []byte {
-	return fixed(b, field, math.Float64bits(v))
+	return fixed64(b, field, math.Float64bits(v))
 }
 
-func at(b []byte, field protowire.Number, t time.Time) []byte {
-	return fixed(b, field, uint64(t.UnixNano()))
+func timestamp(b []byte, field protowire.Number, t time.Time) []byte {
+	return fixed64(b, field, uint64(t.UnixNano()))
 }
 
 // attributes appends a repeated KeyValue.
@@ -130,12 +130,12 @@ func encodeSpans(resource []Attribute, scope Scope, spans []Span) []byte {
 		for i := range spans {
 			s := &spans[i]
 			b = message(b, 2, func(b []byte) []byte {
-				b = octets(octets(b, 1, s.Trace[:]), 2, s.ID[:])
+				b = rawBytes(rawBytes(b, 1, s.Trace[:]), 2, s.ID[:])
 				if s.Parent != (SpanID{}) {
-					b = octets(b, 4, s.Parent[:])
+					b = rawBytes(b, 4, s.Parent[:])
 				}
 				b = varint(text(b, 5, s.Name), 6, uint64(s.Kind))
-				b = attributes(at(at(b, 7, s.Start), 8, s.End), 9, s.Attributes)
+				b = attributes(timestamp(timestamp(b, 7, s.Start), 8, s.End), 9, s.Attributes)
 				if s.Failed {
 					b = message(b, 15, func(b []byte) []byte { return varint(text(b, 2, s.Message), 3, failed) })
 				}
@@ -174,46 +174,46 @@ func encodeMetrics(resource []Attribute, scope Scope, list []metric, now time.Ti
 
 // number appends the fields of a NumberDataPoint.
 func (p *point) number(b []byte, now time.Time) []byte {
-	b = double(at(at(b, 2, p.start), 3, now), 4, p.sum)
+	b = double(timestamp(timestamp(b, 2, p.start), 3, now), 4, p.sum)
 	return attributes(b, 7, p.attributes)
 }
 
 // distribution appends the fields of a HistogramDataPoint.
 func (p *point) distribution(b []byte, bounds []float64, now time.Time) []byte {
-	b = double(fixed(at(at(b, 2, p.start), 3, now), 4, p.count), 5, p.sum)
+	b = double(fixed64(timestamp(timestamp(b, 2, p.start), 3, now), 4, p.count), 5, p.sum)
 	var packed []byte
 	for _, n := range p.buckets {
 		packed = protowire.AppendFixed64(packed, n)
 	}
-	b = octets(b, 6, packed)
+	b = rawBytes(b, 6, packed)
 	packed = nil
 	for _, v := range bounds {
 		packed = protowire.AppendFixed64(packed, math.Float64bits(v))
 	}
-	return attributes(octets(b, 7, packed), 9, p.attributes)
+	return attributes(rawBytes(b, 7, packed), 9, p.attributes)
 }
 
-// rejected decodes the partial success in an answer: how many records the collector rejected, and
-// why. Both signals have the same field numbers. An unreadable answer counts as success.
-func rejected(answer []byte) (count int64, why string) {
-	partial := field(answer, 1)
-	if n, size := protowire.ConsumeVarint(fieldOf(partial, 1, protowire.VarintType)); size > 0 {
+// partialSuccess returns how many records the collector rejected according to its answer, and why. Both
+// signals have the same field numbers. An unreadable answer counts as success.
+func partialSuccess(answer []byte) (count int64, why string) {
+	partial := lastBytes(answer, 1)
+	if n, size := protowire.ConsumeVarint(afterLastTag(partial, 1, protowire.VarintType)); size > 0 {
 		count = int64(n)
 	}
-	return count, string(field(partial, 2))
+	return count, string(lastBytes(partial, 2))
 }
 
-// field returns the last value of a field of bytes.
-func field(b []byte, number protowire.Number) []byte {
-	v, size := protowire.ConsumeBytes(fieldOf(b, number, protowire.BytesType))
+// lastBytes returns the last value of a field whose type is bytes, string or message; nil without one.
+func lastBytes(b []byte, number protowire.Number) []byte {
+	v, size := protowire.ConsumeBytes(afterLastTag(b, number, protowire.BytesType))
 	if size < 0 {
 		return nil
 	}
 	return v
 }
 
-// fieldOf returns what follows the last tag of a field.
-func fieldOf(b []byte, number protowire.Number, want protowire.Type) (out []byte) {
+// afterLastTag returns the bytes after the last tag of a field; nil without the field.
+func afterLastTag(b []byte, number protowire.Number, want protowire.Type) (out []byte) {
 	for len(b) > 0 {
 		n, typ, size := protowire.ConsumeTag(b)
 		if size < 0 {
@@ -231,7 +231,7 @@ func fieldOf(b []byte, number protowire.Number, want protowire.Type) (out []byte
 	return out
 }
 
-// sorted returns attributes in the order of their keys.
-func sorted(list []Attribute) []Attribute {
+// sortedByKey returns attributes in the order of their keys.
+func sortedByKey(list []Attribute) []Attribute {
 	return slices.SortedFunc(slices.Values(list), func(a, b Attribute) int { return cmp.Compare(a.Key, b.Key) })
 }

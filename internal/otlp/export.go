@@ -7,8 +7,8 @@
 // are sums that the next request includes. Requests that fail temporarily are repeated with the
 // next batch, after a pause that doubles up to a minute.
 //
-// While nothing is configured, recording costs one atomic load, and there are no goroutines. An
-// idle exporter has no timer.
+// Without a configuration, recording costs one atomic load, and there are no goroutines. An idle
+// exporter has no timer.
 //
 // The package has its own encoder, on the wire format of Go's protobuf module: the SDK of
 // OpenTelemetry with its exporters would add a tenth to the size of eca.
@@ -45,18 +45,18 @@ type Options struct {
 type Exporter struct {
 	o    Options
 	conf atomic.Pointer[Config] // nil exports nothing
-	wake chan struct{}          // has a buffer of one; signals that something is due earlier than before
+	wake chan struct{}          // capacity 1; a value means that data became due earlier than before
 	ctx  context.Context        // ends with Close
 	end  context.CancelFunc
 	work sync.WaitGroup
 
-	mu      sync.Mutex // guards the fields below
-	started bool
-	spans   queue
-	meter   *meter
-	changed bool      // the meter has unsent values
-	metrics time.Time // when metrics are due, if changed
-	pauses  map[string]*pause
+	mu         sync.Mutex // guards the fields below
+	started    bool
+	spans      queue
+	meter      *meter
+	changed    bool      // the meter has unsent values
+	metricsDue time.Time // when metrics are due, if changed
+	pauses     map[string]*pause
 }
 
 // queue is the queue of unsent spans.
@@ -73,7 +73,7 @@ type pause struct {
 
 const (
 	maxSpans   = 2048
-	batch      = 512 // when so many spans wait, they are sent immediately
+	batchSize  = 512 // this many waiting spans are sent immediately
 	firstPause = time.Second
 	maxPause   = time.Minute
 	closeTime  = time.Second // limit of Close
@@ -103,7 +103,7 @@ func (e *Exporter) Use(c Config) {
 		e.started = true
 		e.work.Go(e.run)
 	}
-	e.nudge()
+	e.wakeRun()
 }
 
 // Config returns the configuration in effect; ok is false if nothing is exported.
@@ -125,15 +125,15 @@ func (e *Exporter) Span(s Span) {
 	defer e.mu.Unlock()
 	if len(e.spans.list) == 0 {
 		e.spans.due = e.o.Now().Add(c.SpanDelay)
-		e.nudge()
+		e.wakeRun()
 	}
 	if len(e.spans.list) >= maxSpans {
 		e.spans.list = append(e.spans.list[:0], e.spans.list[1:]...)
 	}
 	e.spans.list = append(e.spans.list, s)
-	if len(e.spans.list) == batch {
+	if len(e.spans.list) == batchSize {
 		e.spans.due = e.o.Now()
-		e.nudge()
+		e.wakeRun()
 	}
 }
 
@@ -148,13 +148,13 @@ func (e *Exporter) Add(i Instrument, value float64, list ...Attribute) {
 	defer e.mu.Unlock()
 	e.meter.add(i, value, list, now)
 	if !e.changed {
-		e.changed, e.metrics = true, now.Add(c.MetricInterval)
-		e.nudge()
+		e.changed, e.metricsDue = true, now.Add(c.MetricInterval)
+		e.wakeRun()
 	}
 }
 
-// nudge makes run check again what is due.
-func (e *Exporter) nudge() {
+// wakeRun makes run check again which signals are due.
+func (e *Exporter) wakeRun() {
 	select {
 	case e.wake <- struct{}{}:
 	default:
@@ -182,13 +182,13 @@ func (e *Exporter) run() {
 	for {
 		timer.Stop()
 		if c := e.conf.Load(); c != nil {
-			if e.due("traces") {
+			if e.isDue("traces") {
 				e.sendSpans(e.ctx, c)
 			}
-			if e.due("metrics") {
+			if e.isDue("metrics") {
 				e.sendMetrics(e.ctx, c)
 			}
-			if wait, ok := e.next(); ok {
+			if wait, ok := e.untilNext(); ok {
 				timer.Reset(wait)
 			}
 		}
@@ -207,7 +207,7 @@ func (e *Exporter) dueAt(signal string) (at time.Time, ok bool) {
 	case signal == "traces" && len(e.spans.list) > 0:
 		at = e.spans.due
 	case signal == "metrics" && e.changed:
-		at = e.metrics
+		at = e.metricsDue
 	default:
 		return at, false
 	}
@@ -217,15 +217,15 @@ func (e *Exporter) dueAt(signal string) (at time.Time, ok bool) {
 	return at, true
 }
 
-func (e *Exporter) due(signal string) bool {
+func (e *Exporter) isDue(signal string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	at, ok := e.dueAt(signal)
 	return ok && !e.o.Now().Before(at)
 }
 
-// next returns the time until something is due.
-func (e *Exporter) next() (wait time.Duration, ok bool) {
+// untilNext returns the time until the next signal is due; ok is false if no data waits.
+func (e *Exporter) untilNext() (wait time.Duration, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, signal := range []string{"traces", "metrics"} {
@@ -252,7 +252,7 @@ func (e *Exporter) sendSpans(ctx context.Context, c *Config) {
 	err := e.post(ctx, c.Traces, encodeSpans(c.Resource, e.o.Scope, list))
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.record("traces", err) {
+	if e.recordResult("traces", err) {
 		list = append(list, e.spans.list...)
 		e.spans = queue{list: list[max(0, len(list)-maxSpans):], due: e.o.Now()}
 	}
@@ -271,7 +271,7 @@ func (e *Exporter) sendMetrics(ctx context.Context, c *Config) {
 		return
 	}
 	e.changed = false
-	body := encodeMetrics(c.Resource, e.o.Scope, e.meter.list(), now, temporality)
+	body := encodeMetrics(c.Resource, e.o.Scope, e.meter.sortedMetrics(), now, temporality)
 	sent := e.meter
 	if c.Delta {
 		e.meter = newMeter()
@@ -280,17 +280,17 @@ func (e *Exporter) sendMetrics(ctx context.Context, c *Config) {
 	err := e.post(ctx, c.Metrics, body)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.record("metrics", err) {
+	if e.recordResult("metrics", err) {
 		if c.Delta {
 			sent.merge(e.meter)
 			e.meter = sent
 		}
-		e.changed, e.metrics = true, now
+		e.changed, e.metricsDue = true, now
 	}
 }
 
-// record records the result of sending a signal, and reports whether to retry.
-func (e *Exporter) record(signal string, err error) (again bool) {
+// recordResult records the result of sending a signal, and reports whether to retry.
+func (e *Exporter) recordResult(signal string, err error) (retry bool) {
 	p := e.pauses[signal]
 	switch {
 	case err == nil && p != nil:
@@ -367,7 +367,7 @@ func (e *Exporter) post(ctx context.Context, t Target, body []byte) error {
 	if resp.StatusCode/100 != 2 {
 		return refusal(resp, answer)
 	}
-	if n, why := rejected(answer); n > 0 {
+	if n, why := partialSuccess(answer); n > 0 {
 		return &refusedError{status: resp.Status, detail: fmt.Sprintf("it left out %d records: %.200s", n, why)}
 	}
 	return nil
@@ -375,7 +375,7 @@ func (e *Exporter) post(ctx context.Context, t Target, body []byte) error {
 
 // refusal describes an unsuccessful answer.
 func refusal(resp *http.Response, answer []byte) error {
-	out := &refusedError{status: resp.Status, detail: string(field(answer, 2))} // google.rpc.Status.message
+	out := &refusedError{status: resp.Status, detail: string(lastBytes(answer, 2))} // google.rpc.Status.message
 	if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && seconds > 0 {
 		out.after = min(time.Duration(seconds)*time.Second, maxDuration)
 	}

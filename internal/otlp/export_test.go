@@ -58,14 +58,14 @@ func (c *collector) spans(t *testing.T, n int) (names []string) {
 	t.Helper()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, s := range all(field(field(c.bodies[n], 1), 2), 2) {
-		names = append(names, string(field(s, 5)))
+	for _, s := range repeatedBytes(lastBytes(lastBytes(c.bodies[n], 1), 2), 2) {
+		names = append(names, string(lastBytes(s, 5)))
 	}
 	return names
 }
 
-// all returns the values of a repeated field of bytes.
-func all(b []byte, number protowire.Number) (out [][]byte) {
+// repeatedBytes returns the values of a repeated field of bytes.
+func repeatedBytes(b []byte, number protowire.Number) (out [][]byte) {
 	for len(b) > 0 {
 		n, typ, size := protowire.ConsumeTag(b)
 		b = b[size:]
@@ -78,13 +78,13 @@ func all(b []byte, number protowire.Number) (out [][]byte) {
 	return out
 }
 
-// told collects the arguments of the calls of Failed.
-type told struct {
+// failureLog collects the arguments of the calls of Failed.
+type failureLog struct {
 	mu   sync.Mutex
 	list []string
 }
 
-func (o *told) add(signal string, err error) {
+func (o *failureLog) add(signal string, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if err == nil {
@@ -94,7 +94,7 @@ func (o *told) add(signal string, err error) {
 	o.list = append(o.list, signal+": "+err.Error())
 }
 
-func exporter(c *collector, o *told) *Exporter {
+func exporter(c *collector, o *failureLog) *Exporter {
 	return New(Options{Client: &http.Client{Transport: c}, Scope: Scope{"eca", "1"}, Now: time.Now, Failed: o.add})
 }
 
@@ -107,7 +107,7 @@ func parseConfig(t *testing.T, properties map[string]string) Config {
 	return c
 }
 
-func local() map[string]string {
+func localProperties() map[string]string {
 	return map[string]string{"otel.exporter.otlp.endpoint": "http://collector:4318/"}
 }
 
@@ -117,11 +117,11 @@ func span(name string) Span {
 
 func TestSpansAreSentTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, o := &collector{}, &told{}
+		c, o := &collector{}, &failureLog{}
 		e := exporter(c, o)
 		defer e.Close()
 		e.Span(span("nobody asked"))
-		e.Use(parseConfig(t, local()))
+		e.Use(parseConfig(t, localProperties()))
 		e.Span(span("one"))
 		time.Sleep(time.Second)
 		e.Span(span("two"))
@@ -137,11 +137,11 @@ func TestSpansAreSentTogether(t *testing.T) {
 		if diff := cmp.Diff([]string{"one", "two"}, c.spans(t, 0)); diff != "" {
 			t.Error(diff)
 		}
-		for range batch {
+		for range batchSize {
 			e.Span(span("many"))
 		}
 		synctest.Wait()
-		if c.count() != 2 || len(c.spans(t, 1)) != batch {
+		if c.count() != 2 || len(c.spans(t, 1)) != batchSize {
 			t.Errorf("a full batch was not sent at once: %d requests, want 2", c.count())
 		}
 	})
@@ -151,7 +151,7 @@ func TestSpansAreSentTogether(t *testing.T) {
 func TestCollectorIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		away := errors.New("connection refused")
-		c, o := &collector{}, &told{}
+		c, o := &collector{}, &failureLog{}
 		c.answer = func(n int, _ string) (int, string, error) {
 			if n < 4 {
 				return 0, "", away
@@ -160,7 +160,7 @@ func TestCollectorIsAway(t *testing.T) {
 		}
 		e := exporter(c, o)
 		defer e.Close()
-		e.Use(parseConfig(t, local()))
+		e.Use(parseConfig(t, localProperties()))
 		e.Span(span("one"))
 		time.Sleep(7 * time.Second)
 		e.Span(span("two"))
@@ -182,11 +182,11 @@ func TestCollectorIsAway(t *testing.T) {
 // memory stays bounded.
 func TestTooManySpans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, o := &collector{}, &told{}
+		c, o := &collector{}, &failureLog{}
 		c.answer = func(int, string) (int, string, error) { return 0, "", errors.New("away") }
 		e := exporter(c, o)
 		defer e.Close()
-		e.Use(parseConfig(t, local()))
+		e.Use(parseConfig(t, localProperties()))
 		for range 3 * maxSpans {
 			e.Span(span("old"))
 			time.Sleep(time.Millisecond)
@@ -219,7 +219,7 @@ func TestRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var times []time.Time
-				c, o := &collector{header: tc.header}, &told{}
+				c, o := &collector{header: tc.header}, &failureLog{}
 				c.answer = func(n int, _ string) (int, string, error) {
 					times = append(times, time.Now())
 					if n > 1 {
@@ -233,7 +233,7 @@ func TestRefusals(t *testing.T) {
 				e := exporter(c, o)
 				defer e.Close()
 				start := time.Now()
-				e.Use(parseConfig(t, local()))
+				e.Use(parseConfig(t, localProperties()))
 				e.Span(span("one"))
 				time.Sleep(time.Hour)
 				synctest.Wait()
@@ -256,9 +256,9 @@ func (c *collector) point(t *testing.T, n int) (sum float64, temporality uint64)
 	t.Helper()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	data := field(field(field(field(c.bodies[n], 1), 2), 2), 7)
-	bits, _ := protowire.ConsumeFixed64(fieldOf(field(data, 1), 4, protowire.Fixed64Type))
-	temporality, _ = protowire.ConsumeVarint(fieldOf(data, 2, protowire.VarintType))
+	data := lastBytes(lastBytes(lastBytes(lastBytes(c.bodies[n], 1), 2), 2), 7)
+	bits, _ := protowire.ConsumeFixed64(afterLastTag(lastBytes(data, 1), 4, protowire.Fixed64Type))
+	temporality, _ = protowire.ConsumeVarint(afterLastTag(data, 2, protowire.VarintType))
 	return math.Float64frombits(bits), temporality
 }
 
@@ -273,10 +273,10 @@ func TestMetrics(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c, o := &collector{}, &told{}
+				c, o := &collector{}, &failureLog{}
 				e := exporter(c, o)
 				defer e.Close()
-				properties := local()
+				properties := localProperties()
 				properties["otel.exporter.otlp.metrics.temporality.preference"] = tc.preference
 				e.Use(parseConfig(t, properties))
 				used := Instrument{Name: "used", Unit: "{token}"}
@@ -302,7 +302,7 @@ func TestMetrics(t *testing.T) {
 // With delta, what could not be sent counts in the next request.
 func TestDeltaSurvivesFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, o := &collector{}, &told{}
+		c, o := &collector{}, &failureLog{}
 		c.answer = func(n int, _ string) (int, string, error) {
 			if n == 1 {
 				return 0, "", errors.New("away")
@@ -311,7 +311,7 @@ func TestDeltaSurvivesFailures(t *testing.T) {
 		}
 		e := exporter(c, o)
 		defer e.Close()
-		properties := local()
+		properties := localProperties()
 		properties["otel.exporter.otlp.metrics.temporality.preference"] = "delta"
 		e.Use(parseConfig(t, properties))
 		e.Add(Instrument{Name: "used"}, 1)
@@ -327,9 +327,9 @@ func TestDeltaSurvivesFailures(t *testing.T) {
 
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, o := &collector{}, &told{}
+		c, o := &collector{}, &failureLog{}
 		e := exporter(c, o)
-		e.Use(parseConfig(t, local()))
+		e.Use(parseConfig(t, localProperties()))
 		e.Span(span("last"))
 		e.Add(Instrument{Name: "used", Bounds: []float64{1, 2}}, 2)
 		e.Close()
@@ -338,8 +338,8 @@ func TestClose(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) { // a collector that does not answer
-		e := New(Options{Now: time.Now, Failed: (&told{}).add, Client: &http.Client{Transport: hanging{}}})
-		e.Use(parseConfig(t, local()))
+		e := New(Options{Now: time.Now, Failed: (&failureLog{}).add, Client: &http.Client{Transport: hanging{}}})
+		e.Use(parseConfig(t, localProperties()))
 		e.Span(span("last"))
 		start := time.Now()
 		e.Close()
@@ -362,14 +362,14 @@ func TestBuckets(t *testing.T) {
 	for _, v := range []float64{0.5, 1, 1.5, 10, 11} {
 		m.add(i, v, nil, time.Unix(0, 0))
 	}
-	p := m.list()[0].points[0]
+	p := m.sortedMetrics()[0].points[0]
 	if diff := cmp.Diff([]uint64{2, 2, 1}, p.buckets); diff != "" || p.count != 5 || p.sum != 24 {
 		t.Errorf("%v, %d, %v", diff, p.count, p.sum)
 	}
 	for n := range 2 * maxPoints {
 		m.add(i, 1, []Attribute{{"n", int64(n)}}, time.Unix(0, 0))
 	}
-	if n := len(m.list()[0].points); n != maxPoints+1 {
+	if n := len(m.sortedMetrics()[0].points); n != maxPoints+1 {
 		t.Errorf("%d points", n)
 	}
 }
@@ -439,9 +439,9 @@ func TestWrongProperties(t *testing.T) {
 
 func TestGzip(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, o := &collector{}, &told{}
+		c, o := &collector{}, &failureLog{}
 		e := exporter(c, o)
-		properties := local()
+		properties := localProperties()
 		properties["otel.exporter.otlp.compression"] = "gzip"
 		e.Use(parseConfig(t, properties))
 		e.Span(span("packed"))
@@ -456,7 +456,7 @@ func TestGzip(t *testing.T) {
 	})
 }
 
-func FuzzRejected(f *testing.F) {
+func FuzzPartialSuccess(f *testing.F) {
 	f.Add(message(nil, 1, func(b []byte) []byte { return text(varint(b, 1, 7), 2, "no room") }))
-	f.Fuzz(func(_ *testing.T, answer []byte) { rejected(answer) })
+	f.Fuzz(func(_ *testing.T, answer []byte) { partialSuccess(answer) })
 }

@@ -20,7 +20,7 @@ type metric struct {
 	points []*point
 }
 
-// point is the sum, or the distribution, of the values with equal attributes.
+// point is the sum or the histogram of the values with the same attributes.
 type point struct {
 	attributes []Attribute
 	start      time.Time
@@ -29,8 +29,8 @@ type point struct {
 	buckets    []uint64 // of a histogram: the values up to each bound, and those above the last
 }
 
-// maxPoints limits the sets of attributes of an instrument. Values with further sets are added to
-// the set overflow, as the SDKs of OpenTelemetry do.
+// maxPoints limits the points of an instrument: one for each set of attributes. Values with further sets
+// of attributes are added to one overflow point, as in the SDKs of OpenTelemetry.
 const maxPoints = 2000
 
 // meter keeps measurements until they are exported. Its owner guards it.
@@ -48,7 +48,7 @@ func (m *meter) add(i Instrument, value float64, list []Attribute, now time.Time
 		known = &metric{Instrument: i}
 		m.metrics[i.Name] = known
 	}
-	list = sorted(list)
+	list = sortedByKey(list)
 	key := i.Name
 	for _, a := range list {
 		key += fmt.Sprintf("\x00%s\x01%v", a.Key, a.Value)
@@ -74,8 +74,8 @@ func (m *meter) add(i Instrument, value float64, list []Attribute, now time.Time
 	}
 }
 
-// list returns the metrics by name.
-func (m *meter) list() []metric {
+// sortedMetrics returns the metrics by name.
+func (m *meter) sortedMetrics() []metric {
 	var out []metric
 	for _, known := range m.metrics {
 		out = append(out, *known)

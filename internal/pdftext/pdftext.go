@@ -22,9 +22,10 @@ const (
 	maxPages = 2000
 	maxText  = 4 << 20          // bytes
 	maxTime  = 20 * time.Second // for a file
-	// The parser reads the file again for each object: at most this multiple of its size.
+	// The parser reads parts of the file again for each object. The limit is this multiple of the file's
+	// size, but at least minLimit bytes.
 	maxReads = 50
-	minLimit = 16 << 20 // bytes that may be read of any file, however small
+	minLimit = 16 << 20
 )
 
 // Is reports whether a file is a PDF.
@@ -34,7 +35,7 @@ func Is(data []byte) bool { return bytes.HasPrefix(data, []byte("%PDF-")) }
 func Text(ctx context.Context, data []byte) (text string, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, maxTime, fmt.Errorf("it takes longer than %s", maxTime))
 	defer cancel()
-	source := &bounded{ctx: ctx, data: data, left: max(int64(len(data))*maxReads, minLimit)}
+	source := &boundedReader{ctx: ctx, data: data, remaining: max(int64(len(data))*maxReads, minLimit)}
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("the PDF cannot be read: %v", p)
@@ -48,7 +49,7 @@ func Text(ctx context.Context, data []byte) (text string, err error) {
 		return "", fmt.Errorf("the PDF cannot be read: %w", err)
 	}
 	var out strings.Builder
-	list := collect(r.Trailer().Key("Root").Key("Pages"), nil)
+	list := collectPages(r.Trailer().Key("Root").Key("Pages"), nil)
 	pages := max(r.NumPage(), len(list))
 	empty := true
 	for i, page := range list {
@@ -63,8 +64,8 @@ func Text(ctx context.Context, data []byte) (text string, err error) {
 			return strings.ToValidUTF8(out.String()[:maxText], "") + "\n[the rest of the PDF is left out]\n", nil
 		}
 	}
-	if left := pages - len(list); left > 0 && len(list) == maxPages {
-		fmt.Fprintf(&out, "[%d pages are left out]\n", left)
+	if remaining := pages - len(list); remaining > 0 && len(list) == maxPages {
+		fmt.Fprintf(&out, "[%d pages are left out]\n", remaining)
 	}
 	if empty {
 		return "", errors.New("the PDF has no text that can be read; it may consist of images")
@@ -72,43 +73,43 @@ func Text(ctx context.Context, data []byte) (text string, err error) {
 	return out.String(), nil
 }
 
-// collect appends the pages below a node of the page tree in one walk: looking them up one by one
+// collectPages appends the pages below a node of the page tree in one walk: looking them up one by one
 // would read all pages before each of them. A cyclic tree ends with the read limit.
-func collect(node pdf.Value, pages []pdf.Page) []pdf.Page {
+func collectPages(node pdf.Value, pages []pdf.Page) []pdf.Page {
 	kids := node.Key("Kids")
 	if kids.IsNull() && node.Kind() == pdf.Dict && node.Key("Type").Name() != "Pages" {
 		return append(pages, pdf.Page{V: node})
 	}
 	for i := 0; i < kids.Len() && len(pages) < maxPages; i++ {
-		pages = collect(kids.Index(i), pages)
+		pages = collectPages(kids.Index(i), pages)
 	}
 	return pages
 }
 
-// bounded returns an error when the limit of reads is reached, and on each further read.
-type bounded struct {
-	ctx  context.Context
-	data []byte
-	left int64
-	err  error
+// boundedReader reads a file until ctx ends or the limit is reached. After that, each read fails.
+type boundedReader struct {
+	ctx       context.Context
+	data      []byte
+	remaining int64 // bytes that may still be read
+	err       error
 }
 
 // ReadAt implements io.ReaderAt.
-func (b *bounded) ReadAt(p []byte, off int64) (int, error) {
+func (b *boundedReader) ReadAt(p []byte, off int64) (int, error) {
 	switch {
 	case b.err != nil:
 		return 0, b.err
 	case b.ctx.Err() != nil:
 		b.err = context.Cause(b.ctx)
 		return 0, b.err
-	case b.left <= 0:
+	case b.remaining <= 0:
 		b.err = errors.New("its objects are read too often")
 		return 0, b.err
 	case off < 0 || off >= int64(len(b.data)):
 		return 0, io.EOF
 	}
 	n := copy(p, b.data[off:])
-	b.left -= int64(n)
+	b.remaining -= int64(n)
 	if n < len(p) {
 		return n, io.EOF
 	}

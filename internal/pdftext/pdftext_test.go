@@ -96,7 +96,7 @@ func TestLongFiles(t *testing.T) {
 // Text counts the bytes that it reads. It refuses a file whose structure makes it read the same parts
 // again and again.
 func TestReadsAreCounted(t *testing.T) {
-	b := &bounded{ctx: t.Context(), data: make([]byte, 10), left: 15}
+	b := &boundedReader{ctx: t.Context(), data: make([]byte, 10), remaining: 15}
 	for range 2 {
 		if n, err := b.ReadAt(make([]byte, 10), 0); n != 10 || err != nil {
 			t.Fatal(n, err)

@@ -24,17 +24,17 @@ func newFinder(known []string, patterns []pattern) finder {
 	var f finder
 	var list []string
 	add := func(k kind, literals ...string) {
-		for _, l := range literals {
-			list = append(list, l)
-			f.kindOf, f.lengths = append(f.kindOf, len(f.kinds)), append(f.lengths, len(l))
+		for _, literal := range literals {
+			list = append(list, literal)
+			f.kindOf, f.lengths = append(f.kindOf, len(f.kinds)), append(f.lengths, len(literal))
 		}
 		f.kinds = append(f.kinds, k)
 	}
 	for _, value := range known {
 		add(kind{value: value, pattern: pattern{match: wholeValue, replacement: Mark}}, value[:min(len(value), maxLiteral)])
 	}
-	for _, l := range patterns {
-		add(kind{pattern: l}, l.literals...)
+	for _, p := range patterns {
+		add(kind{pattern: p}, p.literals...)
 	}
 	f.literals = newLiterals(list)
 	return f
@@ -63,12 +63,12 @@ func (f finder) clean(s string) string {
 		}
 		positions[n] = append(positions[n], at)
 	})
-	for n, list := range positions {
-		if len(list) == 0 {
+	for n, found := range positions {
+		if len(found) == 0 {
 			continue
 		}
 		k := f.kinds[n]
-		secrets := k.secrets(s, list)
+		secrets := k.secrets(s, found)
 		if len(secrets) == 0 {
 			continue
 		}

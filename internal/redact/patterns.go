@@ -6,7 +6,7 @@ import "strings"
 type pattern struct {
 	literals    []string // in lower case; each text of this kind contains one of them
 	match       matcher
-	replacement string // the replacement
+	replacement string
 }
 
 // matcher returns the secret in s around a literal. The secret must not begin before from, because
@@ -43,7 +43,7 @@ func allPatterns() []pattern {
 // prefix, ? stands for any character except capitals.
 func prefixed(prefix string, set func(byte) bool, minLen int) matcher {
 	return func(s string, literal span, from int) (span, bool) {
-		if !begins(s, literal.start, from) {
+		if !wordStartsAt(s, literal.start, from) {
 			return span{}, false
 		}
 		for i := range len(prefix) {
@@ -51,7 +51,7 @@ func prefixed(prefix string, set func(byte) bool, minLen int) matcher {
 				return span{}, false
 			}
 		}
-		end := run(s, literal.end, set)
+		end := endOf(s, literal.end, set)
 		return secretIf(end-literal.end >= minLen, literal.start, end)
 	}
 }
@@ -60,37 +60,37 @@ func prefixed(prefix string, set func(byte) bool, minLen int) matcher {
 func awsKey(s string, literal span, from int) (span, bool) {
 	const length = 16
 	end := literal.end + length
-	ok := begins(s, literal.start, from) && s[literal.start:literal.end] == "AKIA" &&
-		run(s, literal.end, func(c byte) bool { return upper(c) || digit(c) }) >= end && (end == len(s) || !word(s[end]))
+	ok := wordStartsAt(s, literal.start, from) && s[literal.start:literal.end] == "AKIA" &&
+		endOf(s, literal.end, func(c byte) bool { return upper(c) || digit(c) }) >= end && (end == len(s) || !word(s[end]))
 	return secretIf(ok, literal.start, end)
 }
 
 // webToken matches a JWT.
 func webToken(s string, literal span, from int) (span, bool) {
-	const least = 10
-	if !begins(s, literal.start, from) || s[literal.start:literal.end] != "eyJ" {
+	const minLen = 10
+	if !wordStartsAt(s, literal.start, from) || s[literal.start:literal.end] != "eyJ" {
 		return span{}, false
 	}
-	header := run(s, literal.end, wordOrDash)
-	if header-literal.end < least || header == len(s) || s[header] != '.' {
+	header := endOf(s, literal.end, wordOrDash)
+	if header-literal.end < minLen || header == len(s) || s[header] != '.' {
 		return span{end: header}, false // later candidates in the same run end at the same position
 	}
-	payload := run(s, header+1, wordOrDash)
-	if payload-header-1 < least || payload == len(s) || s[payload] != '.' {
+	payload := endOf(s, header+1, wordOrDash)
+	if payload-header-1 < minLen || payload == len(s) || s[payload] != '.' {
 		return span{end: header}, false
 	}
-	return span{literal.start, run(s, payload+1, wordOrDash)}, true
+	return span{literal.start, endOf(s, payload+1, wordOrDash)}, true
 }
 
 // bearer matches the value of an Authorization header.
 func bearer(s string, literal span, from int) (span, bool) {
-	const least = 16
-	if !begins(s, literal.start, from) {
+	const minLen = 16
+	if !wordStartsAt(s, literal.start, from) {
 		return span{}, false
 	}
-	token := run(s, literal.end, space)
-	end := run(s, token, func(c byte) bool { return wordOrDash(c) || strings.IndexByte(".~+/=", c) >= 0 })
-	return secretIf(token > literal.end && end-token >= least, literal.start, end)
+	token := endOf(s, literal.end, space)
+	end := endOf(s, token, func(c byte) bool { return wordOrDash(c) || strings.IndexByte(".~+/=", c) >= 0 })
+	return secretIf(token > literal.end && end-token >= minLen, literal.start, end)
 }
 
 // privateKey matches a PEM key, given the beginnings of its first and last line.
@@ -118,7 +118,7 @@ func privateKey(begin, end string) matcher {
 // start.
 func keyLine(s string, start int) (end int, ok bool) {
 	const dashes = "-----"
-	end = run(s, start, func(c byte) bool { return upper(c) || c == ' ' })
+	end = endOf(s, start, func(c byte) bool { return upper(c) || c == ' ' })
 	return end + len(dashes), strings.HasSuffix(s[start:end], "PRIVATE KEY") && strings.HasPrefix(s[end:], dashes)
 }
 
@@ -132,11 +132,11 @@ func field(s string, literal span, from int) (span, bool) {
 	if name < from || s[name] != '"' {
 		return span{}, false
 	}
-	colon := run(s, literal.end, space)
+	colon := endOf(s, literal.end, space)
 	if colon == len(s) || s[colon] != ':' {
 		return span{}, false
 	}
-	quote := run(s, colon+1, space)
+	quote := endOf(s, colon+1, space)
 	if quote == len(s) || s[quote] != '"' {
 		return span{}, false
 	}
@@ -159,7 +159,7 @@ func userinfo(s string, literal span, from int) (span, bool) {
 	if !strings.ContainsFunc(s[scheme:literal.start], func(c rune) bool { return letter(byte(c)) }) { //nolint:gosec // all of ASCII
 		return span{}, false
 	}
-	end := run(s, literal.end, func(c byte) bool { return !space(c) && strings.IndexByte(`/?#@"'<>`, c) < 0 })
+	end := endOf(s, literal.end, func(c byte) bool { return !space(c) && strings.IndexByte(`/?#@"'<>`, c) < 0 })
 	return secretIf(end > literal.end && end < len(s) && s[end] == '@', literal.end, end)
 }
 
@@ -169,7 +169,7 @@ func parameter(s string, literal span, from int) (span, bool) {
 	if mark < from || s[mark] != '?' && s[mark] != '&' {
 		return span{}, false
 	}
-	end := run(s, literal.end, func(c byte) bool { return !space(c) && strings.IndexByte(`&#"'<>`, c) < 0 })
+	end := endOf(s, literal.end, func(c byte) bool { return !space(c) && strings.IndexByte(`&#"'<>`, c) < 0 })
 	return secretIf(end > literal.end, literal.end, end)
 }
 
@@ -181,13 +181,13 @@ func secretIf(ok bool, start, end int) (span, bool) {
 	return span{start, end}, true
 }
 
-// begins reports whether a word begins at start, and start is not before from.
-func begins(s string, start, from int) bool {
+// wordStartsAt reports whether a word begins at start, and start is not before from.
+func wordStartsAt(s string, start, from int) bool {
 	return start >= from && (start == 0 || !word(s[start-1]))
 }
 
-// run returns the end of the sequence of characters in a set that begins at start.
-func run(s string, start int, set func(byte) bool) int {
+// endOf returns the end of the sequence of characters in a set that begins at start; start if it is empty.
+func endOf(s string, start int, set func(byte) bool) int {
 	for start < len(s) && set(s[start]) {
 		start++
 	}

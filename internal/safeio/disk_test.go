@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The error of a file that cannot be written tells the states of a disk apart.
+// The error for a file that cannot be written names the state of the disk.
 func TestUnwritable(t *testing.T) {
 	for cause, want := range map[error]string{
 		syscall.EROFS:          "cannot write /d/f: the file system is read-only; see `eca doctor`",

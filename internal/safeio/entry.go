@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Entry is the name of a file in an open folder. The file need not exist. When OpenEntry opened the
-// folder, no part of its path below the folder where it started was a symlink. Read and Replace
+// Entry is the name of a file in an open folder. The file need not exist. OpenEntry has checked that the
+// path of the folder has no symlinks, below the folder where it started. Read and Replace
 // accept only regular files, and Read fails if another process replaces the file at the same time.
 // The caller must call Close.
 type Entry struct {
@@ -34,9 +34,9 @@ func OpenEntry(base, path string, create bool) (Entry, error) {
 		parents = append(parents, dir)
 	}
 	for i := len(parents) - 1; ; i-- {
-		p, err := openBelow(parents[i], path, create)
+		e, err := openBelow(parents[i], path, create)
 		if i == 0 || !errors.Is(err, fs.ErrPermission) {
-			return p, err
+			return e, err
 		}
 	}
 }
@@ -66,10 +66,10 @@ func openBelow(base, path string, create bool) (Entry, error) {
 }
 
 // Path returns the path given to OpenEntry.
-func (p Entry) Path() string { return p.path }
+func (e Entry) Path() string { return e.path }
 
 // Close closes the folder.
-func (p Entry) Close() { _ = p.dir.Close() }
+func (e Entry) Close() { _ = e.dir.Close() }
 
 // Move renames the file, folder or symlink at from to an entry that does not exist yet.
 func Move(from, to Entry) error {
@@ -84,26 +84,26 @@ func Move(from, to Entry) error {
 
 // Stat describes the entry, which may have any type. target is the target of a symlink. info is nil
 // if the entry does not exist.
-func (p Entry) Stat() (info fs.FileInfo, target string, err error) {
-	info, err = p.dir.Lstat(p.name)
+func (e Entry) Stat() (info fs.FileInfo, target string, err error) {
+	info, err = e.dir.Lstat(e.name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, "", nil
 	}
 	if err == nil && info.Mode()&fs.ModeSymlink != 0 {
-		target, err = p.dir.Readlink(p.name)
+		target, err = e.dir.Readlink(e.name)
 	}
 	return info, target, err
 }
 
 // Unlink deletes the entry: a file, a symlink (not its target), or an empty folder.
-func (p Entry) Unlink() error { return p.dir.Remove(p.name) }
+func (e Entry) Unlink() error { return e.dir.Remove(e.name) }
 
 // Link creates a symlink at the entry, which must not exist.
-func (p Entry) Link(target string) error { return p.dir.Symlink(target, p.name) }
+func (e Entry) Link(target string) error { return e.dir.Symlink(target, e.name) }
 
 // Folder creates a folder at the entry unless it exists, and sets its permissions.
-func (p Entry) Folder(mode fs.FileMode) error {
-	dir, err := openSubfolder(p.dir, p.name, true)
+func (e Entry) Folder(mode fs.FileMode) error {
+	dir, err := openSubfolder(e.dir, e.name, true)
 	if err != nil {
 		return err
 	}
@@ -116,11 +116,11 @@ func (p Entry) Folder(mode fs.FileMode) error {
 }
 
 // Remove deletes the regular file.
-func (p Entry) Remove() error {
-	if _, err := p.statRegular(); err != nil {
+func (e Entry) Remove() error {
+	if _, err := e.statRegular(); err != nil {
 		return err
 	}
-	return p.dir.Remove(p.name)
+	return e.dir.Remove(e.name)
 }
 
 // openSubfolder opens a subfolder, which must not be a symlink.
@@ -162,32 +162,32 @@ var errSwapped = errors.New("another process replaced it at the same time")
 
 // statRegular describes the file. It returns nil if the file does not exist, and fails if there is
 // something other than a regular file.
-func (p Entry) statRegular() (fs.FileInfo, error) {
-	info, err := p.dir.Lstat(p.name)
+func (e Entry) statRegular() (fs.FileInfo, error) {
+	info, err := e.dir.Lstat(e.name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
 	case err != nil:
 		return nil, err
 	case info.IsDir():
-		return nil, fmt.Errorf("%s is a directory", p.path)
+		return nil, fmt.Errorf("%s is a directory", e.path)
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is not a regular file", p.path)
+		return nil, fmt.Errorf("%s is not a regular file", e.path)
 	}
 	return info, nil
 }
 
 // Read returns the content of the file, and an error if it has more than limit bytes. If the file
 // does not exist, the error is fs.ErrNotExist.
-func (p Entry) Read(limit int64) ([]byte, error) {
-	info, err := p.statRegular()
+func (e Entry) Read(limit int64) ([]byte, error) {
+	info, err := e.statRegular()
 	switch {
 	case err != nil:
 		return nil, err
 	case info == nil:
-		return nil, fmt.Errorf("%s: %w", p.path, fs.ErrNotExist)
+		return nil, fmt.Errorf("%s: %w", e.path, fs.ErrNotExist)
 	}
-	f, err := OpenIn(p.dir, p.name)
+	f, err := OpenIn(e.dir, e.name)
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +197,7 @@ func (p Entry) Read(limit int64) ([]byte, error) {
 	}
 	data, err := ReadOpen(f, limit)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", p.path, Cause(err))
+		return nil, fmt.Errorf("%s: %w", e.path, Cause(err))
 	}
 	return data, nil
 }
@@ -205,8 +205,8 @@ func (p Entry) Read(limit int64) ([]byte, error) {
 // Replace atomically replaces or creates the file. It writes a temporary file, calls beforeRename,
 // and renames the file unless beforeRename fails. Other hard links to the old file keep the old
 // content. If mode is zero, an existing file keeps its permissions.
-func (p Entry) Replace(content []byte, mode fs.FileMode, beforeRename func() error) error {
-	info, err := p.statRegular()
+func (e Entry) Replace(content []byte, mode fs.FileMode, beforeRename func() error) error {
+	info, err := e.statRegular()
 	switch {
 	case err != nil:
 		return err
@@ -218,7 +218,7 @@ func (p Entry) Replace(content []byte, mode fs.FileMode, beforeRename func() err
 	}
 	name := ".eca-write-" + rand.Text()
 	const private = 0o600
-	f, err := p.dir.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, private)
+	f, err := e.dir.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, private)
 	if err != nil {
 		return err
 	}
@@ -228,13 +228,13 @@ func (p Entry) Replace(content []byte, mode fs.FileMode, beforeRename func() err
 		err = beforeRename()
 	}
 	if err == nil {
-		_, err = p.statRegular() // check again that the file may be replaced
+		_, err = e.statRegular() // check again that the file may be replaced
 	}
 	if err == nil {
-		err = p.dir.Rename(name, p.name)
+		err = e.dir.Rename(name, e.name)
 	}
 	if err != nil {
-		_ = p.dir.Remove(name)
+		_ = e.dir.Remove(name)
 	}
 	return err
 }

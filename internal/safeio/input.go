@@ -10,7 +10,7 @@ import (
 
 // ReadInput is Read for a file that the user names on a command line. It also reads streams and
 // devices (see IsStream), such as /dev/stdin and <(...) of a shell, to their end. It returns when ctx
-// ends, although such a read goes on then.
+// ends, but the read of a stream continues in the background.
 func ReadInput(ctx context.Context, path string, limit int64) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {

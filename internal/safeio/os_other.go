@@ -4,10 +4,9 @@ package safeio
 
 import "os"
 
-const noWait = 0
+const nonBlocking = 0
 
-// rename uses the original paths of the folders: the system does not let an open folder be
-// replaced.
+// rename uses the paths of the folders: on this system, no process can replace an open folder.
 func rename(from, to Entry) error { return os.Rename(from.path, to.path) }
 
 // duplicate returns nil: the system has no paths of open files.

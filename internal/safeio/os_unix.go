@@ -12,11 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// noWait makes opening a pipe return immediately, even if no process writes to it.
-const noWait = unix.O_NONBLOCK
+// nonBlocking is a flag for opening files: opening a pipe returns immediately, even if no process writes
+// to it.
+const nonBlocking = unix.O_NONBLOCK
 
-// duplicate returns a duplicate of the open file of the process that a path names, such as
-// /dev/stdout; nil if the path names none.
+// duplicate duplicates the open file of this process that a path names, such as /dev/stdout. It returns
+// nil for other paths.
 func duplicate(path string) (*os.File, error) {
 	dir, name := filepath.Split(path)
 	number := slices.Index([]string{"/dev/stdin", "/dev/stdout", "/dev/stderr"}, path)

@@ -31,7 +31,7 @@ func CheckOthers(path string) error {
 			if err != nil || at == file && !info.Mode().IsRegular() || at != file && info.Mode()&fs.ModeSticky != 0 {
 				continue
 			}
-			if mode := info.Mode().Perm(); mode&othersOf(info)&othersWrite != 0 {
+			if mode := info.Mode().Perm(); mode&othersMask(info)&othersWrite != 0 {
 				return fmt.Errorf("other users can change it, because they can write to %s (mode %04o): run `chmod go-w %s`", at, mode, at)
 			}
 		}
@@ -49,8 +49,8 @@ func OthersRead(path string) bool {
 	if err != nil || !info.Mode().IsRegular() {
 		return false
 	}
-	reach := info.Mode().Perm() & othersOf(info) & othersRead >> 2 // as permission to search
-	for at, last := filepath.Dir(path), path; at != last && reach != 0; at, last = filepath.Dir(at), at {
+	readers := info.Mode().Perm() & othersMask(info) & othersRead >> 2 // shifted to the bits of othersSearch
+	for at, last := filepath.Dir(path), path; at != last && readers != 0; at, last = filepath.Dir(at), at {
 		if info, err = os.Stat(at); err != nil {
 			return false
 		}
@@ -58,13 +58,13 @@ func OthersRead(path string) bool {
 		if search&0o001 != 0 {
 			search = othersSearch // a group is part of all
 		}
-		reach &= search
+		readers &= search
 	}
-	return reach != 0
+	return readers != 0
 }
 
-// othersOf returns the permission bits of users other than the owner and root.
-func othersOf(info fs.FileInfo) fs.FileMode {
+// othersMask returns the permission bits that apply to users other than the owner and root.
+func othersMask(info fs.FileInfo) fs.FileMode {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok && (stat.Gid == 0 || stat.Gid == stat.Uid) {
 		return 0o007
 	}

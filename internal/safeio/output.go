@@ -33,8 +33,8 @@ func CheckOutput(path string) error {
 	return cannotWrite(path, err)
 }
 
-// danglingTarget returns the path that a symlink leads to although nothing is there: WriteOutput creates
-// the file there. Other paths stay the same.
+// danglingTarget follows the symlinks of a path that leads to no file: WriteOutput creates the file at
+// their end.
 func danglingTarget(path string) string {
 	for range maxLinks {
 		target, err := os.Readlink(path)
@@ -117,8 +117,8 @@ func streamOutput(path string) (bool, error) {
 	return false, nil
 }
 
-// writeStream writes to a stream or a device. It uses an open file of the process as it is: if it were
-// opened again, other writers would overwrite the output.
+// writeStream writes to a stream or a device. If the process has it open, writeStream does not open it
+// again: separate offsets would let writers overwrite each other.
 func writeStream(path string, write func(io.Writer) error) error {
 	f, err := duplicate(path)
 	if err != nil {

@@ -59,7 +59,7 @@ func Open(folder, path string) (*os.File, error) {
 
 func open(folder, path string) (*os.File, error) {
 	if folder == "" {
-		return os.OpenFile(path, os.O_RDONLY|noWait, 0)
+		return os.OpenFile(path, os.O_RDONLY|nonBlocking, 0)
 	}
 	rel, err := filepath.Rel(folder, path)
 	if err != nil {
@@ -94,7 +94,7 @@ func ReadOpen(f *os.File, limit int64) ([]byte, error) {
 // OpenIn opens a path in an open folder without blocking. The caller checks what kind of file it
 // is.
 func OpenIn(root *os.Root, path string) (*os.File, error) {
-	return root.OpenFile(path, os.O_RDONLY|noWait, 0)
+	return root.OpenFile(path, os.O_RDONLY|nonBlocking, 0)
 }
 
 // Same reports whether a file is unchanged between two Stat calls; nil means that there was no file.

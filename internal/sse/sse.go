@@ -34,11 +34,11 @@ type Reader struct {
 	// none.
 	Retry time.Duration
 
-	lines    *lines.Reader
-	limit    int
-	tooLong  error
-	data     []byte
-	hasEvent bool
+	lines      *lines.Reader
+	limit      int
+	tooLong    error
+	data       []byte
+	bomChecked bool
 }
 
 // NewReader returns a reader of events of at most limit bytes; it returns tooLong for a longer
@@ -52,18 +52,18 @@ func NewReader(r io.Reader, limit int, tooLong error) *Reader {
 // data of that event is complete.
 func (s *Reader) Next() (Event, error) {
 	s.data = s.data[:0]
-	name, id, has := "", s.ID, false
+	name, id, hasData := "", s.ID, false
 	for {
 		line, err := s.lines.Next()
 		if err != nil && !errors.Is(err, io.EOF) {
 			return Event{}, err
 		}
-		if !s.hasEvent {
-			line, s.hasEvent = bytes.TrimPrefix(line, []byte("\uFEFF")), true
+		if !s.bomChecked {
+			line, s.bomChecked = bytes.TrimPrefix(line, []byte("\uFEFF")), true
 		}
 		if len(line) == 0 && err == nil {
 			s.ID = id
-			if has {
+			if hasData {
 				return Event{Name: name, Data: s.data}, nil
 			}
 			name = ""
@@ -75,10 +75,10 @@ func (s *Reader) Next() (Event, error) {
 		case "event":
 			name = string(value)
 		case "data":
-			if has {
+			if hasData {
 				s.data = append(s.data, '\n')
 			}
-			has = true
+			hasData = true
 			if len(s.data)+len(value) > s.limit {
 				return Event{}, s.tooLong
 			}

@@ -57,7 +57,7 @@ func (p *parser) fail(format string, args ...any) {
 	panic(syntaxError{fmt.Errorf("line %d: %s", p.line, fmt.Sprintf(format, args...))})
 }
 
-// catch sets err to the error of fail.
+// catch recovers from fail, and sets err to its error.
 func catch(err *error) {
 	switch p := recover().(type) {
 	case nil:
@@ -90,7 +90,7 @@ func (p *parser) block(depth int) (nodes []node, end string) {
 		if kind == "" {
 			continue
 		}
-		content := p.mark(kind)
+		content := p.markContent(kind)
 		switch kind {
 		case "{{":
 			nodes = append(nodes, p.output(content))
@@ -122,8 +122,9 @@ func nextMark(s string) (at int, kind string) {
 	}
 }
 
-// mark returns the text between a mark and its end. It ignores ends in quotes.
-func (p *parser) mark(kind string) string {
+// markContent consumes a mark such as {{ up to its end, and returns the text between them. An end in
+// quotes does not count.
+func (p *parser) markContent(kind string) string {
 	end := map[string]string{"{{": "}}", "{%": "%}", "{#": "#}"}[kind]
 	quoted := false
 	for i := 2; i+2 <= len(p.remaining); i++ {
@@ -200,15 +201,15 @@ func (p *parser) choice(name, rest string, depth int) node {
 		body, end := p.block(depth + 1)
 		c.branches = append(c.branches, branch{cond, body})
 		word, more, _ := strings.Cut(end, " ")
-		last := cond == nil && len(c.branches) > 1 // an else
+		afterElse := cond == nil && len(c.branches) > 1
 		switch {
 		case word == "end"+name:
 			return c
 		case end == "":
 			p.fail("{%% end%s %%} is missing", name)
-		case word == "else" && more == "" && !last:
+		case word == "else" && more == "" && !afterElse:
 			cond = nil
-		case word == "elif" && name == "if" && !last:
+		case word == "elif" && name == "if" && !afterElse:
 			cond = p.condition(more)
 		default:
 			p.fail("{%% %s %%} does not belong here", end)

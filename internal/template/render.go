@@ -15,19 +15,19 @@ type renderer struct {
 	steps  int
 }
 
-func (r *renderer) all(nodes []node) error {
+func (r *renderer) renderAll(nodes []node) error {
 	for _, n := range nodes {
 		if r.steps++; r.steps > maxSteps {
 			return fmt.Errorf("the template takes more than %d steps", maxSteps)
 		}
-		if err := r.one(n); err != nil {
+		if err := r.renderNode(n); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *renderer) one(n node) error {
+func (r *renderer) renderNode(n node) error {
 	switch n := n.(type) {
 	case text:
 		return r.write(string(n))
@@ -43,7 +43,7 @@ func (r *renderer) one(n node) error {
 	case choice:
 		for _, b := range n.branches {
 			if b.condition == nil || b.condition.isTrue(r) {
-				return r.all(b.body)
+				return r.renderAll(b.body)
 			}
 		}
 	case loop:
@@ -55,7 +55,7 @@ func (r *renderer) one(n node) error {
 func (r *renderer) loop(l loop) error {
 	list, ok := r.value(l.list).([]string)
 	if !ok || len(list) == 0 {
-		return r.all(l.empty)
+		return r.renderAll(l.empty)
 	}
 	for i, item := range list {
 		if r.steps++; r.steps > maxSteps {
@@ -65,7 +65,7 @@ func (r *renderer) loop(l loop) error {
 			l.name: item, "forloop.counter": i + 1, "forloop.counter0": i, "forloop.length": len(list),
 			"forloop.first": i == 0, "forloop.last": i == len(list)-1,
 		})
-		err := r.all(l.body)
+		err := r.renderAll(l.body)
 		r.scopes = r.scopes[:len(r.scopes)-1]
 		if err != nil {
 			return err
@@ -163,7 +163,7 @@ func (f filter) apply(r *renderer, v any) any {
 		}
 		return utf8.RuneCountInString(str(v))
 	case "first", "last":
-		return end(v, f.name == "first")
+		return firstOrLast(v, f.name == "first")
 	case "default":
 		if v == nil {
 			return arg(0)
@@ -193,8 +193,8 @@ func isScalar(v any) bool {
 	return false
 }
 
-// end returns the first or the last element of a list, or character of a text.
-func end(v any, first bool) any {
+// firstOrLast returns the first or the last element of a list, or character of a text.
+func firstOrLast(v any, first bool) any {
 	list, ok := v.([]string)
 	if !ok {
 		for _, r := range str(v) {

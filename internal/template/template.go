@@ -61,7 +61,7 @@ func (t *Template) Reads(names ...string) bool {
 // exceeds a limit.
 func (t *Template) Render(vars Vars) (string, error) {
 	r := &renderer{scopes: []Vars{vars}}
-	if err := r.all(t.nodes); err != nil {
+	if err := r.renderAll(t.nodes); err != nil {
 		return "", err
 	}
 	return r.out.String(), nil

@@ -87,35 +87,35 @@ func File(w io.Writer) (*os.File, bool) {
 	return file, ok
 }
 
-// escaped is the stream of Visible.
-type escaped struct {
+// visibleWriter is the stream that Visible returns.
+type visibleWriter struct {
 	out io.Writer
 
-	mu   sync.Mutex // guards part, and keeps writes in order
-	part []byte     // of a character that the next write completes
+	mu         sync.Mutex // guards incomplete, and keeps writes in order
+	incomplete []byte     // the beginning of a character that the next write completes
 }
 
 // Visible returns a stream that writes to w what visible.Text returns, so that no text from a
 // project, a model or a server controls the user's terminal. JSON keeps its meaning, because the
 // escapes are those of JSON.
-func Visible(w io.Writer) io.Writer { return &escaped{out: w} }
+func Visible(w io.Writer) io.Writer { return &visibleWriter{out: w} }
 
 // Write implements io.Writer.
-func (e *escaped) Write(p []byte) (int, error) {
+func (e *visibleWriter) Write(p []byte) (int, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	text := slices.Concat(e.part, p)
-	whole := len(text)
-	for start := whole - 1; start >= max(0, len(text)-utf8.UTFMax); start-- {
+	text := slices.Concat(e.incomplete, p)
+	complete := len(text)
+	for start := complete - 1; start >= max(0, len(text)-utf8.UTFMax); start-- {
 		if utf8.RuneStart(text[start]) {
 			if !utf8.FullRune(text[start:]) {
-				whole = start
+				complete = start
 			}
 			break
 		}
 	}
-	e.part = slices.Clone(text[whole:])
-	if _, err := io.WriteString(e.out, visible.Text(string(text[:whole]))); err != nil {
+	e.incomplete = slices.Clone(text[complete:])
+	if _, err := io.WriteString(e.out, visible.Text(string(text[:complete]))); err != nil {
 		return 0, err
 	}
 	return len(p), nil
@@ -124,7 +124,7 @@ func (e *escaped) Write(p []byte) (int, error) {
 // Raw returns the stream below Visible, for protocols and for eca's own colours. Other streams are
 // returned unchanged.
 func Raw(w io.Writer) io.Writer {
-	if e, ok := w.(*escaped); ok {
+	if e, ok := w.(*visibleWriter); ok {
 		return e.out
 	}
 	return w

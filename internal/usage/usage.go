@@ -74,12 +74,12 @@ func Time(text string) (time.Duration, error) {
 	if d, err := time.ParseDuration(text); err == nil && d > 0 {
 		return d, nil
 	}
-	const most = 365 * 24 * 3600 // a year fits into a time.Duration
+	const maxSeconds = 365 * 24 * 3600 // a year fits into a time.Duration
 	s, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(s > 0) || math.IsInf(s, 0) {
 		return 0, fmt.Errorf("it must be a number of seconds above 0, or a time such as 90s or 10m, not %q", text)
 	}
-	return time.Duration(min(s, most) * float64(time.Second)), nil
+	return time.Duration(min(s, maxSeconds) * float64(time.Second)), nil
 }
 
 // Strict makes a tree of commands follow the convention. Commands that only group others report
@@ -95,25 +95,25 @@ func Strict(root *cobra.Command) {
 // Execute runs a tree that was prepared by Strict, and returns the command that was called. Help
 // for an unknown command is an error.
 func Execute(ctx context.Context, root *cobra.Command) (*cobra.Command, error) {
-	var wrong error
-	show := root.HelpFunc()
+	var unknownErr error
+	showHelp := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
 		rest := cmd.Flags().Args()
-		if named, left, err := cmd.Find(rest); err == nil && named != cmd { // --help is before the command's name
-			named.InitDefaultHelpFlag()
-			cmd, rest = named, left
+		if sub, subArgs, err := cmd.Find(rest); err == nil && sub != cmd { // --help is before the command's name
+			sub.InitDefaultHelpFlag()
+			cmd, rest = sub, subArgs
 		}
 		if cmd.HasSubCommands() {
-			wrong = refuseUnknown(cmd, rest)
+			unknownErr = rejectUnknownCommand(cmd, rest)
 		}
-		if wrong == nil {
-			show(cmd, args)
+		if unknownErr == nil {
+			showHelp(cmd, args)
 		}
 	})
 	root.SetHelpCommand(helpCommand(root))
 	called, err := root.ExecuteContextC(ctx)
 	if err == nil {
-		err = wrong
+		err = unknownErr
 	}
 	return called, err
 }
@@ -129,7 +129,7 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 			case err != nil:
 				return err
 			case cmd.HasSubCommands():
-				if err := refuseUnknown(cmd, rest); err != nil {
+				if err := rejectUnknownCommand(cmd, rest); err != nil {
 					return err
 				}
 			case len(rest) > 0:
@@ -156,11 +156,12 @@ func addVersion(root *cobra.Command) {
 	}
 }
 
+// strict is Strict for one command and its subcommands, without what concerns only the root.
 func strict(cmd *cobra.Command) {
 	args, run := cmd.Args, cmd.RunE
 	switch {
 	case cmd.HasSubCommands():
-		cmd.Args = refuseUnknown
+		cmd.Args = rejectUnknownCommand
 		if run == nil {
 			run = func(cmd *cobra.Command, _ []string) error {
 				return Errorf("a command is missing; %s --help lists them", cmd.CommandPath())
@@ -173,18 +174,18 @@ func strict(cmd *cobra.Command) {
 		cmd.Args = func(cmd *cobra.Command, given []string) error {
 			for _, check := range []func() error{cmd.ValidateRequiredFlags, cmd.ValidateFlagGroups} {
 				if err := check(); err != nil {
-					return atCommand(cmd, groupError(err))
+					return atCommand(cmd, flagGroupError(err))
 				}
 			}
 			accepts := func(given []string) bool { return args(cmd, given) == nil }
 			if err := argumentError(given, args(cmd, given), accepts); err != nil {
 				return atCommand(cmd, err)
 			}
-			return atCommand(cmd, emptyError(cmd, given))
+			return atCommand(cmd, emptyValueError(cmd, given))
 		}
 	}
-	if before := cmd.PersistentPreRunE; before != nil {
-		cmd.PersistentPreRunE = func(cmd *cobra.Command, args []string) error { return atCommand(cmd, before(cmd, args)) }
+	if preRun := cmd.PersistentPreRunE; preRun != nil {
+		cmd.PersistentPreRunE = func(cmd *cobra.Command, args []string) error { return atCommand(cmd, preRun(cmd, args)) }
 	}
 	if run != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error { return atCommand(cmd, run(cmd, args)) }
@@ -194,18 +195,18 @@ func strict(cmd *cobra.Command) {
 	}
 }
 
-// together matches cobra's message about flags that exclude each other.
-var together = pattern.Lazy(`\[([^\]]*)\] were all set$`)
+// exclusiveFlags matches cobra's message about flags that exclude each other.
+var exclusiveFlags = pattern.Lazy(`\[([^\]]*)\] were all set$`)
 
-// missing matches cobra's message about required flags.
-var missing = pattern.Lazy(`^required flag\(s\) "(.*)" not set$`)
+// requiredFlags matches cobra's message about required flags.
+var requiredFlags = pattern.Lazy(`^required flag\(s\) "(.*)" not set$`)
 
-// groupError explains missing required flags, and flags that exclude each other.
-func groupError(err error) error {
-	if m := missing().FindStringSubmatch(err.Error()); m != nil {
+// flagGroupError explains missing required flags, and flags that exclude each other.
+func flagGroupError(err error) error {
+	if m := requiredFlags().FindStringSubmatch(err.Error()); m != nil {
 		return Errorf("--%s is required", strings.Join(strings.Split(m[1], `", "`), " and --"))
 	}
-	m := together().FindStringSubmatch(err.Error())
+	m := exclusiveFlags().FindStringSubmatch(err.Error())
 	if m == nil {
 		return New(err)
 	}
@@ -215,9 +216,9 @@ func groupError(err error) error {
 // Lenient is the annotation of a command that accepts empty values, which editors may send.
 const Lenient = "lenient"
 
-// emptyError rejects empty values: they come from unset variables, and would have the same effect
+// emptyValueError rejects empty values: they come from unset variables, and would have the same effect
 // as a missing flag or argument.
-func emptyError(cmd *cobra.Command, args []string) error {
+func emptyValueError(cmd *cobra.Command, args []string) error {
 	if _, lenient := cmd.Annotations[Lenient]; lenient {
 		return nil
 	}
@@ -251,9 +252,9 @@ func atCommand(cmd *cobra.Command, err error) error {
 	return err
 }
 
-// refuseUnknown rejects arguments of a command that groups others, since none of its commands has
+// rejectUnknownCommand rejects arguments of a command that groups others, since none of its commands has
 // that name.
-func refuseUnknown(cmd *cobra.Command, args []string) error {
+func rejectUnknownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
@@ -278,16 +279,16 @@ func refuseUnknown(cmd *cobra.Command, args []string) error {
 	return atCommand(cmd, Errorf("unknown command %q%s", args[0], hint))
 }
 
-// argumentError explains arguments that a command does not accept. accepts reports whether it accepts
-// other ones.
+// argumentError explains arguments that a command does not accept. accepts reports whether it would
+// accept others.
 func argumentError(args []string, err error, accepts func([]string) bool) error {
 	var e *Error
 	if err == nil || errors.As(err, &e) {
 		return err
 	}
-	const most = 4 // more arguments than any command needs
-	for more := 1; more <= most; more++ {
-		if accepts(append(slices.Clone(args), make([]string, more)...)) {
+	const maxMissing = 4 // no command requires more arguments
+	for n := 1; n <= maxMissing; n++ {
+		if accepts(append(slices.Clone(args), make([]string, n)...)) {
 			return Errorf("an argument is missing")
 		}
 	}
@@ -310,8 +311,8 @@ func quoted(args []string) string {
 // flagError explains an unknown flag or an invalid value.
 func flagError(cmd *cobra.Command, err error) error {
 	if cmd.HasSubCommands() { // the command is unknown, so its flags are too
-		if wrong := refuseUnknown(cmd, cmd.Flags().Args()); wrong != nil {
-			return wrong
+		if unknownErr := rejectUnknownCommand(cmd, cmd.Flags().Args()); unknownErr != nil {
+			return unknownErr
 		}
 	}
 	var unknown *pflag.NotExistError
@@ -340,13 +341,13 @@ func flagError(cmd *cobra.Command, err error) error {
 	case errors.As(err, &missing):
 		return atCommand(cmd, Errorf("--%s needs a value: %s", missing.GetFlag().Name, missing.GetFlag().Usage))
 	case errors.As(err, &invalid):
-		return atCommand(cmd, Errorf("--%s cannot be %q: it must be %s", invalid.GetFlag().Name, invalid.GetValue(), kind(invalid.GetFlag(), invalid.Unwrap())))
+		return atCommand(cmd, Errorf("--%s cannot be %q: it must be %s", invalid.GetFlag().Name, invalid.GetValue(), acceptedValues(invalid.GetFlag(), invalid.Unwrap())))
 	}
 	return atCommand(cmd, New(err))
 }
 
-// kind describes the values that a flag accepts; cause is why it rejected a value.
-func kind(f *pflag.Flag, cause error) string {
+// acceptedValues describes the values that a flag accepts; cause is why it rejected a value.
+func acceptedValues(f *pflag.Flag, cause error) string {
 	texts := map[string]string{
 		"bool": "true or false", "duration": "a duration such as 30s, 5m or 1h", "func": "NAME=VALUE",
 	}
@@ -368,8 +369,8 @@ func kind(f *pflag.Flag, cause error) string {
 	return text
 }
 
-// Message returns the text of an error for the user, without the name of a failed system call
-// before a file's path, and without a path that the text names just before.
+// Message returns the text of an error for the user. It removes the name of a failed system call before
+// a file's path, and the path itself if the text has just named it.
 func Message(err error) string {
 	text := err.Error()
 	if path, ok := errors.AsType[*fs.PathError](err); ok {

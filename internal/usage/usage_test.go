@@ -94,7 +94,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// Text is escaped wherever the writes end.
+// Text is escaped the same, however it is divided into writes.
 func TestVisible(t *testing.T) {
 	text := "é\x1b[2J\u202e👩\U000e0067\n"
 	for size := 1; size <= len(text); size++ {

@@ -77,9 +77,9 @@ func split(path string) (root string, names []string) {
 	return volume + string(filepath.Separator), names
 }
 
-// matters reports whether an event at a path requires resolving the paths again. The only events
-// that do not are those of other names in a watched folder. Events of a folder itself do, and so do
-// events of folders that are not watched under that path, for example because they were renamed.
+// matters reports whether an event at a path requires resolving the paths again. It returns false only
+// for a name in a watched folder that is not among the names to watch. Events of a folder itself matter,
+// and so do events under an unknown path, for example of a watched folder that was renamed.
 func (f folders) matters(path string) bool {
 	if _, ok := f[path]; ok {
 		return true

@@ -12,9 +12,9 @@ import (
 // then. The file is in no folder and disappears with the process. On file systems without unnamed
 // files, it has a name for a moment.
 type marker struct {
-	file *os.File      // nil until the first Sync
-	path string        // the path for the watch, which is also the name of its events
-	seen chan struct{} // closed when the event of the last write has arrived, then nil
+	file    *os.File      // nil until the first Sync
+	path    string        // the path for the watch, which is also the name of its events
+	arrived chan struct{} // closed when the event of the last write has arrived, then nil
 }
 
 // Sync waits until the hints include all changes in the watched folders before the call. It returns
@@ -32,13 +32,13 @@ func (t *Tree) Sync(ctx context.Context) bool {
 	case <-ctx.Done():
 		return false
 	}
-	seen, err := t.writeMarker()
+	arrived, err := t.writeMarker()
 	if err != nil {
 		<-t.markerLock
 		return false
 	}
 	select {
-	case <-seen:
+	case <-arrived:
 		return true
 	case <-t.readerDone:
 	case <-ctx.Done():
@@ -46,25 +46,25 @@ func (t *Tree) Sync(ctx context.Context) bool {
 	return false
 }
 
-// writeMarker writes to the marker. seen is closed when the event has arrived.
-func (t *Tree) writeMarker() (seen <-chan struct{}, err error) {
+// writeMarker writes to the marker. arrived is closed when the event of the write has arrived.
+func (t *Tree) writeMarker() (arrived <-chan struct{}, err error) {
 	file, err := t.openMarker()
 	if err != nil {
 		return nil, err
 	}
 	ch := make(chan struct{})
-	t.setSeen(ch)
+	t.setArrived(ch)
 	if _, err := file.WriteAt([]byte{0}, 0); err != nil {
-		t.setSeen(nil)
+		t.setArrived(nil)
 		return nil, err
 	}
 	return ch, nil
 }
 
-func (t *Tree) setSeen(ch chan struct{}) {
+func (t *Tree) setArrived(ch chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.marker.seen = ch
+	t.marker.arrived = ch
 }
 
 // openMarker returns the file of the marker, and creates and watches it at first. The caller must hold
@@ -105,9 +105,9 @@ func (t *Tree) isMarkerEvent(ev fsnotify.Event) bool {
 	if ev.Name != t.marker.path {
 		return false
 	}
-	if ev.Has(fsnotify.Write) && t.marker.seen != nil {
-		close(t.marker.seen)
-		t.marker.seen = nil
+	if ev.Has(fsnotify.Write) && t.marker.arrived != nil {
+		close(t.marker.arrived)
+		t.marker.arrived = nil
 		<-t.markerLock
 	}
 	return true

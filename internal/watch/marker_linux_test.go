@@ -8,7 +8,7 @@ import (
 )
 
 // A Tree can watch the files of openTmpfile and openUnlinked, and neither leaves a file behind.
-func TestNameless(t *testing.T) {
+func TestUnnamedFiles(t *testing.T) {
 	t.Setenv("TMPDIR", tempDir(t))
 	for name, open := range map[string]func() (*os.File, error){"unnamed": openTmpfile, "unlinked": openUnlinked} {
 		t.Run(name, func(t *testing.T) {

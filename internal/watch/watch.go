@@ -42,7 +42,7 @@ type Watcher struct {
 	Changed <-chan struct{}
 
 	changed chan struct{}
-	hints   chan struct{}
+	hints   chan struct{} // capacity 1; see hint
 	failed  func(error)
 	events  *fsnotify.Watcher       // nil if the system cannot provide one
 	add     func(dir string) error  // events.Add
@@ -73,7 +73,7 @@ func New(failed func(error)) *Watcher {
 		defer close(done)
 		w.read()
 	})
-	w.running.Go(func() { settle(w.hints, done, w.fire) })
+	w.running.Go(func() { debounce(w.hints, done, w.rescanAndNotify) })
 	return w
 }
 
@@ -189,8 +189,9 @@ func (w *Watcher) read() {
 	}
 }
 
-// fire updates the watched folders and then sends a value. In this order, no later change is missed.
-func (w *Watcher) fire() {
+// rescanAndNotify updates the watched folders and then sends a value to Changed. In this order, no later
+// change is missed.
+func (w *Watcher) rescanAndNotify() {
 	w.mu.Lock()
 	w.scanLocked()
 	w.mu.Unlock()
@@ -200,8 +201,8 @@ func (w *Watcher) fire() {
 	}
 }
 
-// settle calls fire once for a burst of hints, until done is closed.
-func settle(hints, done <-chan struct{}, fire func()) {
+// debounce calls fire once for a burst of hints, until done is closed.
+func debounce(hints, done <-chan struct{}, fire func()) {
 	for {
 		select {
 		case <-hints:

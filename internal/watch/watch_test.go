@@ -188,11 +188,11 @@ func TestFailure(t *testing.T) {
 }
 
 // A burst of hints counts as one change. A burst without end counts as a change every half second.
-func TestSettle(t *testing.T) {
+func TestDebounce(t *testing.T) {
 	for _, c := range []struct{ hints, fired int }{{1, 1}, {20, 1}, {100, 2}} {
 		synctest.Test(t, func(t *testing.T) {
 			hints, done, fired := make(chan struct{}, 1), make(chan struct{}), 0
-			go settle(hints, done, func() { fired++ })
+			go debounce(hints, done, func() { fired++ })
 			for range c.hints {
 				hints <- struct{}{}
 				time.Sleep(10 * time.Millisecond)

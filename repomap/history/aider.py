@@ -2,9 +2,9 @@
 
     python3 aider.py BUDGET... <message
 
-It maps the git work tree in the current directory once for each budget of tokens (four bytes
-each), with a form feed between two maps. Files and identifiers of the message direct the map
-as they do in aider's chats. It needs the package aider-chat, and no model.
+It prints a map of the git work tree in the current directory for each budget in tokens (of four
+bytes), with form feeds between the maps. As in aider's chats, files and identifiers that the
+message mentions rank higher. It needs the package aider-chat, but no model.
 """
 
 import contextlib
@@ -41,13 +41,13 @@ def main():
     files = [f for f in listing.split("\0") if f and os.path.isfile(f) and not os.path.islink(f)]
     words = set(message.split())
     idents = {i for i in re.split(r"\W+", message) if i}
-    longer = {i.lower() for i in idents if len(i) >= 5}
-    named = {f for f in files if f in words or os.path.basename(f) in words or os.path.splitext(os.path.basename(f))[0].lower() in longer}
+    long_idents = {i.lower() for i in idents if len(i) >= 5}
+    mentioned = {f for f in files if f in words or os.path.basename(f) in words or os.path.splitext(os.path.basename(f))[0].lower() in long_idents}
     maps = []
     for budget in sys.argv[1:]:
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             repo = RepoMap(map_tokens=int(budget), root=root, main_model=Model(), io=Console(), map_mul_no_files=1, refresh="always")
-            text = repo.get_repo_map([], [os.path.join(root, f) for f in files], mentioned_fnames=named, mentioned_idents=idents)
+            text = repo.get_repo_map([], [os.path.join(root, f) for f in files], mentioned_fnames=mentioned, mentioned_idents=idents)
         maps.append(text or "")
     sys.stdout.write("\f".join(maps))
 

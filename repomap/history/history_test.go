@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// repository makes one whose commits change files that their messages tell of.
+// repository creates a repository with a commit whose message mentions the file that it changes.
 func repository(t *testing.T) string {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
@@ -48,7 +48,7 @@ func repository(t *testing.T) string {
 	return dir
 }
 
-func TestJudge(t *testing.T) {
+func TestEvaluate(t *testing.T) {
 	repo := repository(t)
 	var out, errs bytes.Buffer
 	if err := run(context.Background(), []string{"-apart", "1", "-budgets", "5,1000", "-v", repo}, &out, &errs); err != nil {
@@ -82,22 +82,22 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-func TestCut(t *testing.T) {
+func TestPathsWithin(t *testing.T) {
 	paths := []string{"a/b/one.go", "a/b/two.go", "a/three.go", "c.go"}
-	if got := cut(paths, 100, branch); len(got) != 4 {
+	if got := pathsWithin(paths, 100, treeLines); len(got) != 4 {
 		t.Errorf("all fit: %v", got)
 	}
 	var tree strings.Builder
 	before := ""
 	for _, p := range paths {
-		tree.WriteString(branch(p, before) + "\n")
+		tree.WriteString(treeLines(p, before) + "\n")
 		before = p
 	}
 	if want := "a\n b\n  one.go\n  two.go\n three.go\nc.go\n"; tree.String() != want {
 		t.Errorf("%q, want %q", tree.String(), want)
 	}
 	// Four tokens are sixteen bytes: the folders and the first file take fifteen.
-	if got := cut(paths, 4, branch); len(got) != 1 || !got["a/b/one.go"] {
+	if got := pathsWithin(paths, 4, treeLines); len(got) != 1 || !got["a/b/one.go"] {
 		t.Errorf("four tokens: %v", got)
 	}
 }

@@ -26,14 +26,14 @@ import (
 
 // options are the command line options.
 type options struct {
-	budgets []int // tokens
-	commits int   // maximum number of commits of a repository
-	apart   int   // use every nth commit
-	files   int   // skip commits that changed more files of the map
-	skip    int   // skip the newest commits, so that parameters can be tuned on other commits than those evaluated
-	verbose bool  // print the result of each commit
-	git     string
-	other   string // a program that makes other maps; may be empty
+	budgets    []int // tokens
+	maxCommits int   // per repository
+	interval   int   // use every nth commit
+	maxFiles   int   // skip commits that changed more files of the map
+	skip       int   // skip the newest commits, so that parameters can be tuned on other commits than those evaluated
+	verbose    bool  // print the result of each commit
+	git        string
+	other      string // a program that makes other maps; may be empty
 }
 
 func main() {
@@ -67,9 +67,9 @@ Flags:
 		flags.PrintDefaults()
 	}
 	budgets := flags.String("budgets", "1000,4000,8000", "budgets of the maps in tokens")
-	flags.IntVar(&o.commits, "commits", 60, "maximum number of commits per repository")
-	flags.IntVar(&o.apart, "apart", 8, "use every `n`th commit that is not a merge")
-	flags.IntVar(&o.files, "files", 10, "skip commits that changed more files of the map than this")
+	flags.IntVar(&o.maxCommits, "commits", 60, "maximum number of commits per repository")
+	flags.IntVar(&o.interval, "apart", 8, "use every `n`th commit that is not a merge")
+	flags.IntVar(&o.maxFiles, "files", 10, "skip commits that changed more files of the map than this")
 	flags.IntVar(&o.skip, "skip", 0, "number of newest commits to skip")
 	flags.BoolVar(&o.verbose, "v", false, "print the missed files of each commit")
 	flags.StringVar(&o.other, "other", "", "a `program` that makes other maps: it gets the budgets as arguments and the message as input,\nand prints a map for each budget, separated by form feeds")
@@ -84,7 +84,7 @@ Flags:
 		}
 		o.budgets = append(o.budgets, n)
 	}
-	if o.commits <= 0 || o.apart <= 0 || o.files <= 0 || o.skip < 0 {
+	if o.maxCommits <= 0 || o.interval <= 0 || o.maxFiles <= 0 || o.skip < 0 {
 		return errors.New("-commits, -apart and -files must be at least 1, -skip at least 0")
 	}
 	if flags.NArg() == 0 {
@@ -92,7 +92,7 @@ Flags:
 		return errors.New("no repository given")
 	}
 	for _, repo := range flags.Args() {
-		r, err := judge(ctx, repo, o)
+		r, err := evaluate(ctx, repo, o)
 		if err != nil {
 			return fmt.Errorf("%s: %w", repo, err)
 		}

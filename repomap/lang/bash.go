@@ -18,7 +18,7 @@ func bash() *Language {
 			wordsAs(word{role: reserved}, "if then elif else fi for while until do done case esac in select time"),
 			wordsAs(word{role: reserved, canBeName: true}, "local export readonly declare typeset return exit echo printf set unset shift test source eval exec cd read"),
 		),
-		outline: (&lines{name: bashName, other: bashOther, stops: func(o *outline, i int) bool { return o.isMark(i, '{') || o.isMark(i, '(') }, locals: true}).read,
+		outline: (&lines{name: bashName, withoutKeyword: bashWithoutKeyword, endsSignature: func(o *outline, i int) bool { return o.isMark(i, '{') || o.isMark(i, '(') }, locals: true}).read,
 	}
 }
 
@@ -29,8 +29,8 @@ func bashName(o *outline, at int) int {
 	return at + 1
 }
 
-// bashOther reads `name() {`, and exported or constant variables at the top level.
-func bashOther(o *outline, at int) int {
+// bashWithoutKeyword reads `name() {`, and exported or constant variables at the top level.
+func bashWithoutKeyword(o *outline, at int) int {
 	t := o.at(at)
 	switch {
 	case !t.first || t.kind != nameToken:

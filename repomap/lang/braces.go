@@ -13,9 +13,9 @@ type braces struct {
 	// name returns the index of the name that the keyword with index at defines; -1 if it defines
 	// nothing. If name is nil, the name is the next token.
 	name func(o *outline, at int) int
-	// other reads a definition without a keyword. It returns the index of the token after the
+	// withoutKeyword reads a definition without a keyword. It returns the index of the token after the
 	// definition, or 0 if there is no definition.
-	other func(o *outline, at int) int
+	withoutKeyword func(o *outline, at int) int
 	// anyName means that keywords can be the names of functions in types.
 	anyName bool
 	// operators are the marks that operator names consist of: `def +(x`.
@@ -43,8 +43,8 @@ func (b *braces) read(o *outline) {
 				continue
 			}
 		}
-		if b.other != nil {
-			if next := b.other(o, i); next > i {
+		if b.withoutKeyword != nil {
+			if next := b.withoutKeyword(o, i); next > i {
 				i = next
 				continue
 			}
@@ -114,9 +114,9 @@ func (b *braces) operator(o *outline, name int) string {
 		}
 		i++
 	}
-	const longest = 8
+	const maxLen = 8
 	end := i
-	for end < i+longest && o.at(end).mark != 0 && strings.IndexByte(b.operators, o.at(end).mark) >= 0 && (end == i || o.adjoins(end-1)) {
+	for end < i+maxLen && o.at(end).mark != 0 && strings.IndexByte(b.operators, o.at(end).mark) >= 0 && (end == i || o.adjoins(end-1)) {
 		end++
 	}
 	if end == i {

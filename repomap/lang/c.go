@@ -76,14 +76,14 @@ func cSpecial(x *lexer) bool {
 	case bytes.HasPrefix(word, []byte("include")):
 		cInclude(x, bytes.TrimSpace(word[len("include"):]))
 	case bytes.HasPrefix(word, []byte("if")):
-		x.marks = append(x.marks, len(x.open))
-	case bytes.HasPrefix(word, []byte("el")): // the other branch opens the same brackets again
-		if n := len(x.marks); n > 0 && x.marks[n-1] <= len(x.open) {
-			x.open = x.open[:x.marks[n-1]]
+		x.openAtConditions = append(x.openAtConditions, len(x.open))
+	case bytes.HasPrefix(word, []byte("el")): // #else and #elif: the branch opens the same brackets again
+		if n := len(x.openAtConditions); n > 0 && x.openAtConditions[n-1] <= len(x.open) {
+			x.open = x.open[:x.openAtConditions[n-1]]
 		}
 	case bytes.HasPrefix(word, []byte("endif")):
-		if n := len(x.marks); n > 0 {
-			x.marks = x.marks[:n-1]
+		if n := len(x.openAtConditions); n > 0 {
+			x.openAtConditions = x.openAtConditions[:n-1]
 		}
 	}
 	x.skipTo(end)

@@ -7,7 +7,7 @@ func clojure() *Language {
 		text: text{
 			line:      []string{";"},
 			quotes:    []quote{{open: `"`, close: `"`, escape: '\\', multiline: true}},
-			nameStart: "*+!-<>=&", nameBytes: "*+!-<>=?'#", specialBytes: "\\", special: lispLetter,
+			nameStart: "*+!-<>=&", nameBytes: "*+!-<>=?'#", specialBytes: "\\", special: lispChar,
 		},
 		words: words(
 			wordsAs(word{role: definer, kind: Function}, "defn defn- defmethod defmulti definline"),
@@ -41,8 +41,8 @@ func clojure() *Language {
 	}
 }
 
-// lispLetter reads `\a`, `\(`, `\newline`.
-func lispLetter(x *lexer) bool {
+// lispChar reads `\a`, `\(`, `\newline`.
+func lispChar(x *lexer) bool {
 	i := x.pos + 1
 	if i >= len(x.src) || x.src[i] <= ' ' {
 		return false

@@ -23,8 +23,8 @@ func (d *typeFirst) read(o *outline) {
 	}
 }
 
-// parts are the tokens by which a statement is classified; -1 if absent. name is only valid with
-// params, and alias only with typedef or using.
+// parts has the indices of the tokens by which a statement is classified; -1 if absent. name is valid only
+// with params, and alias only with typedef or using.
 type parts struct {
 	from    int // after attributes
 	typeAt  int // the keyword of a type: class, struct, ...
@@ -53,14 +53,14 @@ func (d *typeFirst) statement(o *outline, at int) int {
 	body := o.isMark(p.end, '{')
 	switch {
 	case body && o.at(p.end-1).kind == stringToken && o.is(p.end-2, "extern"):
-		o.levels = append(o.levels, level{end: mate(o, p.end), parent: o.parent(), kind: Module})
+		o.levels = append(o.levels, level{end: closingToken(o, p.end), parent: o.parent(), kind: Module})
 		return p.end + 1
 	case p.typeAt >= 0 && !p.typedef && (body || o.isMark(p.end, ';')):
-		if next := d.typeOrSpace(o, p); next > 0 {
+		if next := d.typeOrNamespace(o, p); next > 0 {
 			return next
 		}
 	case p.typedef || p.using:
-		return d.alias(o, p)
+		return d.readAlias(o, p)
 	}
 	if p.params > 0 && (p.equals < 0 || p.equals > p.params) {
 		d.function(o, p, body)
@@ -129,7 +129,7 @@ func (d *typeFirst) parts(o *outline, at int) parts {
 		case t.mark == '(' && p.params < 0 && p.equals < 0 && p.arrow < 0 && (o.isName(i-1) && i > p.from || d.isOperatorParams(o, p.from, i)):
 			p.params, p.name = i, i-1
 		case t.mark == '<' && d.properties && o.isName(i-1) && i > p.from && p.typeAt < 0 && p.params < 0 && p.equals < 0 && p.arrow < 0:
-			next := angles(o, i)
+			next := skipAngles(o, i)
 			if o.isMark(next, '(') {
 				p.params, p.name = next, i-1
 			}
@@ -143,7 +143,7 @@ func (d *typeFirst) parts(o *outline, at int) parts {
 		case t.mark == '=' && p.equals < 0 && !o.is(i-1, "operator") && !o.is(i-2, "operator") && !o.isMark(i-1, '=') && !o.isMark(i+1, '='):
 			p.equals = i
 		case t.mark == '<' && o.is(i-1, "template"):
-			i = angles(o, i)
+			i = skipAngles(o, i)
 			continue
 		case w.role == definer && p.typeAt < 0 && p.params < 0 && p.equals < 0 && !o.isMark(i-1, '.') && (!w.canBeName || o.isName(i+1)):
 			p.typeAt = i
@@ -189,8 +189,9 @@ func (d *typeFirst) skipAttribute(o *outline, at int) int {
 	return min(i, len(o.tokens))
 }
 
-// angles returns the index of the token after `<…>`. It gives up after 200 tokens.
-func angles(o *outline, at int) int {
+// skipAngles returns the index of the token after `<…>`, or of a `;` or `{` in it. If it finds none of
+// these within 200 tokens, it returns the index of the token after `<`.
+func skipAngles(o *outline, at int) int {
 	const allowance = 1 << 12
 	if o.wastedScans > 4*at+allowance {
 		return at + 1
@@ -213,9 +214,9 @@ func angles(o *outline, at int) int {
 	return at + 1
 }
 
-// typeOrSpace reads `class Name … {`, `namespace a.b {`; it returns 0 if the keyword is only part
+// typeOrNamespace reads `class Name … {`, `namespace a.b {`; it returns 0 if the keyword is only part
 // of a type, as in `struct name *f() {`.
-func (d *typeFirst) typeOrSpace(o *outline, p parts) int {
+func (d *typeFirst) typeOrNamespace(o *outline, p parts) int {
 	w := o.word(p.typeAt)
 	kind, name := w.kind, p.typeAt+1
 	if kind == Enum || kind == Class { // `enum class`, `record struct`
@@ -254,12 +255,12 @@ func (d *typeFirst) typeOrSpace(o *outline, p parts) int {
 		if !body || kind == Enum || name < p.end {
 			return 0
 		}
-		o.levels = append(o.levels, level{end: mate(o, p.end), parent: o.parent(), kind: w.kind})
+		o.levels = append(o.levels, level{end: closingToken(o, p.end), parent: o.parent(), kind: w.kind})
 		return p.end + 1
 	}
 	next := name + 1
 	if o.isMark(next, '<') {
-		next = angles(o, next)
+		next = skipAngles(o, next)
 	}
 	record := o.is(p.typeAt, "record")
 	switch {
@@ -282,11 +283,13 @@ func (d *typeFirst) typeOrSpace(o *outline, p parts) int {
 	if kind == Enum {
 		return d.enumBody(o, p.end, def)
 	}
-	o.levels = append(o.levels, level{end: mate(o, p.end), parent: def, kind: kind})
+	o.levels = append(o.levels, level{end: closingToken(o, p.end), parent: def, kind: kind})
 	return p.end + 1
 }
 
-func mate(o *outline, at int) int {
+// closingToken returns the index of the bracket that closes the one at a token; the number of tokens if it
+// is never closed.
+func closingToken(o *outline, at int) int {
 	if m := int(o.at(at).mate); m > at {
 		return m
 	}
@@ -295,7 +298,7 @@ func mate(o *outline, at int) int {
 
 // enumMembers reports whether an enumeration has members other than its values.
 func (d *typeFirst) enumMembers(o *outline, brace int) bool {
-	end := mate(o, brace)
+	end := closingToken(o, brace)
 	for i := brace + 1; i < end; i = o.skip(i) {
 		if o.isMark(i, ';') {
 			return true
@@ -306,7 +309,7 @@ func (d *typeFirst) enumMembers(o *outline, brace int) bool {
 
 // enumBody continues after the values.
 func (d *typeFirst) enumBody(o *outline, brace, def int) int {
-	end := mate(o, brace)
+	end := closingToken(o, brace)
 	i := brace + 1
 	for i < end && !o.isMark(i, ';') {
 		i = o.skip(i)

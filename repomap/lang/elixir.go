@@ -24,7 +24,7 @@ func elixir() *Language {
 			wordsAs(word{role: reserved}, "after and case catch cond do else end fn for if import in not or quote raise receive require rescue try unless unquote use when with true false nil alias"),
 			wordsAs(word{role: reserved, canBeName: true}, "defstruct spec doc moduledoc type"),
 		),
-		outline: (&lines{name: elixirName, other: elixirOther, stops: elixirStops}).read,
+		outline: (&lines{name: elixirName, withoutKeyword: elixirWithoutKeyword, endsSignature: elixirEndsSignature}).read,
 	}
 }
 
@@ -41,14 +41,14 @@ func elixirName(o *outline, at int) int {
 		}
 		return name
 	}
-	if !o.isName(name) || elixirClause(o, name) {
+	if !o.isName(name) || elixirIsClause(o, name) {
 		return -1
 	}
 	return name
 }
 
-// elixirClause reports whether the previous definition has the same name.
-func elixirClause(o *outline, name int) bool {
+// elixirIsClause reports whether a name belongs to another clause of the previous definition.
+func elixirIsClause(o *outline, name int) bool {
 	n := len(o.defs)
 	if n == 0 {
 		return false
@@ -57,12 +57,12 @@ func elixirClause(o *outline, name int) bool {
 	return string(o.sig[d.nameFrom:d.nameTo]) == string(o.text(name)) && d.parent == o.parent()
 }
 
-func elixirStops(o *outline, i int) bool {
+func elixirEndsSignature(o *outline, i int) bool {
 	return o.is(i, "do") || o.isMark(i, ',') && o.is(i+1, "do")
 }
 
-// elixirOther reads types: `@type name :: …`.
-func elixirOther(o *outline, at int) int {
+// elixirWithoutKeyword reads types: `@type name :: …`.
+func elixirWithoutKeyword(o *outline, at int) int {
 	if !o.isMark(at, '@') || !o.is(at+1, "type") && !o.is(at+1, "typep") && !o.is(at+1, "opaque") && !o.is(at+1, "callback") || !o.isName(at+2) {
 		return 0
 	}
@@ -70,7 +70,7 @@ func elixirOther(o *outline, at int) int {
 	for end < len(o.tokens) && !o.tokens[end].first {
 		end = o.skip(end)
 	}
-	if elixirClause(o, at+2) {
+	if elixirIsClause(o, at+2) {
 		return end
 	}
 	kind := Type

@@ -74,7 +74,7 @@ func goFunc(o *outline, at int) int {
 		return at + 1
 	}
 	end := name + 1
-	for end < len(o.tokens) && !goEnds(o, end) {
+	for end < len(o.tokens) && !goStatementEnds(o, end) {
 		if o.isMark(end, '{') {
 			if last := o.text(end - 1); string(last) != "interface" && string(last) != "struct" {
 				break
@@ -99,7 +99,7 @@ func goSpec(o *outline, kind Kind, keyword, at, limit int) int {
 	prefix := string(o.text(keyword)) + " "
 	end := at + 1
 	to := 0 // the end of the signature
-	for end < limit && !goEnds(o, end) {
+	for end < limit && !goStatementEnds(o, end) {
 		if to == 0 && o.isMark(end, '{') {
 			to = end
 		}
@@ -143,9 +143,9 @@ func goTypeKind(o *outline, at, end int) Kind {
 	return Type
 }
 
-// goEnds reports whether a statement ends before a token: at a semicolon, or at a line end where Go
+// goStatementEnds reports whether a statement ends before a token: at a semicolon, or at a line end where Go
 // inserts one.
-func goEnds(o *outline, i int) bool {
+func goStatementEnds(o *outline, i int) bool {
 	t := &o.tokens[i]
 	if t.mark == ';' || t.mark == ')' && t.mate < 0 {
 		return true

@@ -64,7 +64,7 @@ func oracle(src []byte) (lines map[string]int, ok bool) {
 
 var everyFile = flag.Bool("all", false, "test more: all files of Go's library instead of every tenth, and generated texts of ten megabytes")
 
-// Go's own library, against Go's own parser.
+// Compare with Go's own parser, for the files of Go's library.
 func TestGoAgainstParser(t *testing.T) {
 	needs.Long(t)
 	goroot, err := exec.Command("go", "env", "GOROOT").Output()

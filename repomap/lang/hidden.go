@@ -16,15 +16,15 @@ func (x *lexer) skipBody() {
 	h := &x.hidden
 	h.on, h.open = true, append(h.open[:0], '{')
 	pos, line, lineStart := x.pos, x.line, x.lineStart
-	x.skim()
+	x.readHiddenBody()
 	if h.on {
 		h.on, h.unterminated = false, true
 		x.pos, x.line, x.lineStart, x.first = pos, line, lineStart, false
 	}
 }
 
-// skim reads a hidden body up to its end.
-func (x *lexer) skim() {
+// readHiddenBody reads a hidden body up to its end.
+func (x *lexer) readHiddenBody() {
 	src, l, pos := x.src, x.l, x.pos
 	for pos < len(src) {
 		c := src[pos]
@@ -43,7 +43,7 @@ func (x *lexer) skim() {
 			x.pos = pos
 			x.newLine()
 		case bracket:
-			if x.pos = pos; x.endsBody(c) {
+			if x.pos = pos; x.closesHiddenBody(c) {
 				return
 			}
 			pos++
@@ -67,8 +67,9 @@ func (x *lexer) skim() {
 	x.pos = pos
 }
 
-// endsBody pairs a bracket in a hidden body, as lexer.close does, and reports whether it ends the body.
-func (x *lexer) endsBody(c byte) bool {
+// closesHiddenBody pairs a bracket in a hidden body, as lexer.close does. It reports whether the bracket
+// ends the body.
+func (x *lexer) closesHiddenBody(c byte) bool {
 	h := &x.hidden
 	switch c {
 	case '(', '[', '{':

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Each language's ways to name other files.
+// Scan finds the imports of each language in all their forms.
 func TestImports(t *testing.T) {
 	ls := New()
 	for _, c := range []struct{ language, src, want string }{

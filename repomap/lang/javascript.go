@@ -11,7 +11,7 @@ func javascript() *Language {
 			wordsAs(word{role: modifier}, "export default"),
 			wordsAs(word{role: modifier, canBeName: true}, "async static get set"),
 		),
-		outline: (&braces{lines: true, name: scriptName, other: scriptOther, value: scriptFunction}).read,
+		outline: (&braces{lines: true, name: scriptName, withoutKeyword: scriptWithoutKeyword, value: scriptFunction}).read,
 	}
 }
 
@@ -42,8 +42,8 @@ func scriptWords() map[string]word {
 	)
 }
 
-// maxRegexp limits the length of a regular expression, in bytes: what only seems to begin one is
-// read again.
+// maxRegexp limits the length of a regular expression, in bytes. Text after a slash that begins none is read
+// twice.
 const maxRegexp = 500
 
 // scriptSpecial reads regular expressions, and the first line of scripts.
@@ -139,8 +139,8 @@ func scriptName(o *outline, at int) int {
 	return name
 }
 
-// scriptOther reads members of classes and assignments to exports or a prototype.
-func scriptOther(o *outline, at int) int {
+// scriptWithoutKeyword reads members of classes and assignments to exports or a prototype.
+func scriptWithoutKeyword(o *outline, at int) int {
 	if o.inType() {
 		return scriptMember(o, at)
 	}
@@ -198,7 +198,7 @@ func scriptAmbient(o *outline, at int) int {
 	if text := strings.Trim(string(o.text(at+2)), "'\""); brace == at+3 && text != "" {
 		parent = o.defineAs(text, Module, at+2, "", at, brace)
 	}
-	o.levels = append(o.levels, level{end: mate(o, brace), parent: parent, col: -1, kind: Module})
+	o.levels = append(o.levels, level{end: closingToken(o, brace), parent: parent, col: -1, kind: Module})
 	return brace + 1
 }
 
@@ -387,6 +387,6 @@ func scriptClass(o *outline, from, name int) int {
 		return 0
 	}
 	def := o.define(Class, name, from, end)
-	o.levels = append(o.levels, level{end: mate(o, end), parent: def, col: -1, kind: Class})
+	o.levels = append(o.levels, level{end: closingToken(o, end), parent: def, col: -1, kind: Class})
 	return end + 1
 }

@@ -66,7 +66,7 @@ func kotlinName(o *outline, at int) int {
 		}
 	case Function, Property:
 		if o.isMark(name, '<') {
-			name = angles(o, name)
+			name = skipAngles(o, name)
 		}
 		last := -1
 		for i := name; i < len(o.tokens) && i < name+64; {
@@ -76,7 +76,7 @@ func kotlinName(o *outline, at int) int {
 			last = i
 			i++
 			if o.isMark(i, '<') {
-				i = angles(o, i)
+				i = skipAngles(o, i)
 			}
 			if o.isMark(i, '?') {
 				i++

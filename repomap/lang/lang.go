@@ -106,9 +106,9 @@ type Language struct {
 	shebang []string // interpreters
 
 	text      text
-	words     map[string]word
+	words     map[string]word // keywords and other words with a role
 	outline   func(*outline)
-	skipsBody func(*lexer) bool     // reports whether the outline skips the brace just read, which is in no other bracket
+	skipsBody func(*lexer) bool     // reports whether the outline skips the body of the brace just read, which is not inside other brackets
 	private   func(first byte) bool // reports by a name's first byte whether the name is visible only in its own folder
 
 	classes [256]class

@@ -108,8 +108,8 @@ func check(t *testing.T, l *Language, src []byte) {
 	}
 }
 
-// With -fuzzminimizetime 100x it is seen at work: minimizing interesting inputs is not
-// counted, and takes a minute for each.
+// Fuzz with -fuzzminimizetime 100x: by default, minimizing takes a minute for each interesting input and
+// is not counted as progress.
 func FuzzScan(f *testing.F) {
 	ls := New()
 	files, err := filepath.Glob("testdata/*/sample*")

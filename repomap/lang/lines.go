@@ -6,14 +6,14 @@ type lines struct {
 	// name returns the index of the name that the keyword with index at defines; -1 if it defines
 	// nothing. If name is nil, the name is the next token.
 	name func(o *outline, at int) int
-	// other reads a definition without a keyword that begins with the first token of a line. It
+	// withoutKeyword reads a definition without a keyword that begins with the first token of a line. It
 	// returns the index of the token after the definition, or 0 if there is no definition.
-	other func(o *outline, at int) int
-	// stops reports whether a signature ends before token i, although its line goes on.
-	stops func(o *outline, i int) bool
-	// opens reports whether a token inside a line begins a body with local definitions. The body
+	withoutKeyword func(o *outline, at int) int
+	// endsSignature reports whether a signature ends before token i, although its line goes on.
+	endsSignature func(o *outline, i int) bool
+	// beginsLocalBody reports whether a token inside a line begins a body with local definitions. The body
 	// ends at the first line that is not indented further than its own.
-	opens func(o *outline, i int) bool
+	beginsLocalBody func(o *outline, i int) bool
 	// methods means that functions in types are methods.
 	methods bool
 	// locals means that functions in functions are reported.
@@ -24,7 +24,7 @@ func (l *lines) read(o *outline) {
 	for i := 0; i < len(o.tokens); {
 		t := &o.tokens[i]
 		if !t.first && !o.isMark(i-1, ';') {
-			if l.opens != nil && l.opens(o, i) {
+			if l.beginsLocalBody != nil && l.beginsLocalBody(o, i) {
 				o.levels = append(o.levels, level{parent: o.parent(), col: o.indentation(i), kind: Function})
 			}
 			i++
@@ -51,8 +51,8 @@ func (l *lines) read(o *outline) {
 				continue
 			}
 		}
-		if l.other != nil {
-			if next := l.other(o, i); next > i {
+		if l.withoutKeyword != nil {
+			if next := l.withoutKeyword(o, i); next > i {
 				i = next
 				continue
 			}
@@ -70,7 +70,7 @@ func (l *lines) definition(o *outline, w word, from, at int) int {
 		return 0
 	}
 	end := name + 1
-	for end < len(o.tokens) && !o.tokens[end].first && !o.isMark(end, ';') && (l.stops == nil || !l.stops(o, end)) {
+	for end < len(o.tokens) && !o.tokens[end].first && !o.isMark(end, ';') && (l.endsSignature == nil || !l.endsSignature(o, end)) {
 		end = o.skip(end)
 	}
 	kind := w.kind

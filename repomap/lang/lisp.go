@@ -21,7 +21,7 @@ func (l *lisp) read(o *outline) {
 		}
 		topLevel := i > top
 		if topLevel {
-			top = mate(o, i)
+			top = closingToken(o, i)
 		}
 		if !o.tokens[i].first && !topLevel && (!l.conditions || !o.isMark(i-2, ':') || !o.adjoins(i-2)) {
 			continue
@@ -34,7 +34,7 @@ func (l *lisp) read(o *outline) {
 		if name < 0 || o.at(name).kind != nameToken {
 			continue
 		}
-		close := mate(o, i)
+		close := closingToken(o, i)
 		end := name + 1
 		if o.isMark(end, ')') && end < close { // `(name options)`
 			end++

@@ -20,13 +20,13 @@ func lua() *Language {
 			wordsAs(word{role: reserved}, "and break do else elseif end false for goto if in nil not or repeat return then true until while"),
 			wordsAs(word{role: reserved, canBeName: true}, "self require pairs ipairs print table string"),
 		),
-		outline: (&lines{name: luaName, other: luaOther, stops: func(o *outline, i int) bool { return o.isMark(i-1, ')') }, opens: luaOpens}).read,
+		outline: (&lines{name: luaName, withoutKeyword: luaWithoutKeyword, endsSignature: func(o *outline, i int) bool { return o.isMark(i-1, ')') }, beginsLocalBody: luaBeginsLocalBody}).read,
 	}
 }
 
-// luaOpens reports whether a token begins an anonymous function whose body continues on the next
+// luaBeginsLocalBody reports whether a token begins an anonymous function whose body continues on the next
 // line.
-func luaOpens(o *outline, i int) bool {
+func luaBeginsLocalBody(o *outline, i int) bool {
 	if !o.is(i, "function") || !o.isMark(i+1, '(') || o.inFunction() {
 		return false
 	}
@@ -51,8 +51,8 @@ func luaName(o *outline, at int) int {
 	return name
 }
 
-// luaOther reads `a.name = function(`.
-func luaOther(o *outline, at int) int {
+// luaWithoutKeyword reads `a.name = function(`.
+func luaWithoutKeyword(o *outline, at int) int {
 	name := at
 	if o.is(name, "local") {
 		name++

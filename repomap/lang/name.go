@@ -19,7 +19,7 @@ func hash(b []byte) uint64 {
 		h = mix(h^binary.LittleEndian.Uint64(b), mixBlock)
 	}
 	var rest uint64
-	if cap(b) >= 8 { // the bytes after it are read as well, and shifted out
+	if cap(b) >= 8 { // bytes after b are read as well, and shifted out
 		rest = firstBytes(binary.LittleEndian.Uint64(b[:8]), len(b))
 	} else {
 		for _, c := range b {

@@ -32,7 +32,7 @@ func ocaml() *Language {
 // outlineOCaml finds definitions at the left margin, and indented definitions in a module or a class.
 // Definitions with more indentation are local.
 func outlineOCaml(o *outline) {
-	last := Function // what `and` continues
+	last := Function // the kind that `and` continues
 	for i := 0; i < len(o.tokens); i++ {
 		t := &o.tokens[i]
 		if !t.first {
@@ -47,13 +47,13 @@ func outlineOCaml(o *outline) {
 			o.levels = o.levels[:n-1]
 		}
 		if include := o.is(i, "include"); include || o.is(i, "open") {
-			if ocamlTop(o, int(t.col)) && include && ocamlIncludes(o, i) {
+			if ocamlIsPart(o, int(t.col)) && include && ocamlIncludes(o, i) {
 				o.levels = append(o.levels, level{parent: o.parent(), col: int(t.col), kind: Module})
 			}
 			continue
 		}
 		w := o.word(i)
-		if w.role != definer || !ocamlTop(o, int(t.col)) {
+		if w.role != definer || !ocamlIsPart(o, int(t.col)) {
 			continue
 		}
 		kind := w.kind
@@ -124,9 +124,9 @@ func ocamlOperator(o *outline, at, name int) int {
 	return end - 1
 }
 
-// ocamlTop reports whether a token in this column begins a part of the enclosing structure: all its
-// parts begin in the column of the first.
-func ocamlTop(o *outline, col int) bool {
+// ocamlIsPart reports whether a token in a column begins a part of the enclosing structure. All parts of a
+// structure begin in the column of the first one.
+func ocamlIsPart(o *outline, col int) bool {
 	n := len(o.levels)
 	if n == 0 {
 		return col == 0

@@ -18,7 +18,7 @@ type oracleFile struct {
 	Definitions [][2]any
 }
 
-// score counts what both found, what only we found and what only the oracle found.
+// score counts the definitions that both found, that only Scan found, and that only the oracle found.
 type score struct {
 	files, skipped       int
 	right, wrong, missed int
@@ -29,7 +29,7 @@ func (s score) String() string {
 		s.right+s.missed, float64(s.right)/float64(max(1, s.right+s.wrong)), float64(s.right)/float64(max(1, s.right+s.missed)))
 }
 
-// compare adds a file to the score. A definition is the same when its name and line are.
+// compare adds a file to the score. Two definitions are the same if they have the same name and line.
 func (s *score) compare(t *testing.T, f oracleFile, defs []Definition) {
 	want := map[string]int{}
 	for _, d := range f.Definitions {
@@ -56,8 +56,8 @@ func (s *score) compare(t *testing.T, f oracleFile, defs []Definition) {
 	}
 }
 
-// Public code, against tree-sitter's grammars. How the list is made is in
-// oracle/definitions.py, the scores in docs/repomap.md.
+// Compare with the definitions that tree-sitter finds in public code. oracle/definitions.py writes the
+// list of these, and docs/repomap.md has the scores.
 func TestOracle(t *testing.T) {
 	list := os.Getenv("REPOMAP_ORACLE")
 	if list == "" {

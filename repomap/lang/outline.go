@@ -76,7 +76,7 @@ type outline struct {
 	levels      []level
 	sig         []byte // all signatures and names, concatenated
 	steps       int    // number of calls of skip, for tests
-	wastedScans int    // tokens searched for a missing end
+	wastedScans int    // tokens read in searches for a missing end
 }
 
 // rawDefinition is a definition whose strings are in outline.sig.
@@ -90,9 +90,9 @@ type rawDefinition struct {
 
 // level is a body that the outline is reading.
 type level struct {
-	end    int // index of the closing token; in OCaml, the column of the first part
+	end    int // index of the closing token; in OCaml, the column in which the parts of the body begin
 	parent int // index of the definition that it belongs to; -1 if none
-	col    int // column of the definition, for outlines by indentation
+	col    int // column of the definition, if indentation determines where the body ends
 	kind   Kind
 }
 

@@ -34,7 +34,7 @@ func php() *Language {
 				try unset use var while xor yield true false null`),
 			wordsAs(word{role: reserved, canBeName: true}, "list string int bool float mixed void self parent this object iterable"),
 		),
-		outline: (&braces{anyName: true, name: phpName, other: phpOther}).read,
+		outline: (&braces{anyName: true, name: phpName, withoutKeyword: phpWithoutKeyword}).read,
 	}
 }
 
@@ -66,14 +66,14 @@ func phpName(o *outline, at int) int {
 	return name
 }
 
-// phpOther enters `if (!function_exists('name')) {`.
-func phpOther(o *outline, at int) int {
+// phpWithoutKeyword enters `if (!function_exists('name')) {`.
+func phpWithoutKeyword(o *outline, at int) int {
 	brace := o.skip(at + 1)
 	if !o.is(at, "if") || !o.isMark(at+1, '(') || !o.isMark(brace, '{') || o.at(brace).mate < 0 || o.inType() {
 		return 0
 	}
-	const longest = 8
-	for i := at + 2; i < min(brace, at+longest); i++ {
+	const maxTokens = 8
+	for i := at + 2; i < min(brace, at+maxTokens); i++ {
 		if bytes.HasSuffix(o.text(i), []byte("_exists")) {
 			o.levels = append(o.levels, level{end: int(o.at(brace).mate), parent: o.parent(), col: -1, kind: Module})
 			return brace + 1

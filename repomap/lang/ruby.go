@@ -26,7 +26,7 @@ func ruby() *Language {
 				rescue retry return self super then true undef unless until when while yield`),
 			wordsAs(word{role: reserved, canBeName: true}, "attr_accessor attr_reader attr_writer require require_relative include extend raise puts new"),
 		),
-		outline: (&lines{name: rubyName, other: rubyOther, stops: rubyStops, methods: true}).read,
+		outline: (&lines{name: rubyName, withoutKeyword: rubyWithoutKeyword, endsSignature: rubyEndsSignature, methods: true}).read,
 	}
 }
 
@@ -54,10 +54,10 @@ func rubyName(o *outline, at int) int {
 	return name
 }
 
-func rubyStops(o *outline, i int) bool { return o.isMark(i, '=') && !o.adjoins(i-1) }
+func rubyEndsSignature(o *outline, i int) bool { return o.isMark(i, '=') && !o.adjoins(i-1) }
 
-// rubyOther reads constants and attributes.
-func rubyOther(o *outline, at int) int {
+// rubyWithoutKeyword reads constants and attributes.
+func rubyWithoutKeyword(o *outline, at int) int {
 	t := o.at(at)
 	if !t.first || t.kind != nameToken {
 		return 0

@@ -32,7 +32,7 @@ func rust() *Language {
 			wordsAs(word{role: reserved, canBeName: true}, `Self bool char f32 f64 i8 i16 i32 i64 i128 isize str u8 u16 u32 u64 u128 usize
 				String Vec Option Result Some None Ok Err Box auto`),
 		),
-		outline: (&braces{name: rustName, other: rustForeign}).read,
+		outline: (&braces{name: rustName, withoutKeyword: rustForeign}).read,
 	}
 }
 
@@ -71,7 +71,7 @@ func rustImpl(o *outline, at int) int {
 	}
 	i := at + 1
 	if o.isMark(i, '<') {
-		i = angles(o, i)
+		i = skipAngles(o, i)
 	}
 	last, trait := -1, -1
 	for ; i < len(o.tokens) && i < at+200; i++ {
@@ -84,7 +84,7 @@ func rustImpl(o *outline, at int) int {
 		case o.is(i, "for"):
 			last, trait = -1, last
 		case o.isMark(i, '<'):
-			i = angles(o, i) - 1
+			i = skipAngles(o, i) - 1
 		case o.isMark(i, '(') || o.isMark(i, '['):
 			i = o.skip(i) - 1
 		case o.isName(i):

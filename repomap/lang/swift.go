@@ -71,8 +71,8 @@ func swiftSpecial(x *lexer) bool {
 		return backticked(x)
 	}
 	i := x.pos
-	const most = 16
-	for i < len(x.src) && i < x.pos+most && x.src[i] == '#' {
+	const maxHashes = 16
+	for i < len(x.src) && i < x.pos+maxHashes && x.src[i] == '#' {
 		i++
 	}
 	if i >= len(x.src) || x.src[i] != '"' {

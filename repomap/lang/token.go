@@ -13,7 +13,7 @@ type text struct {
 	quotes    []quote
 	nameStart string // bytes that can begin names, besides letters and _
 	nameBytes string // bytes that names can contain, besides letters, digits and _
-	nameEnd   string // a name may end with one of these bytes
+	nameEnd   string // bytes with which a name may end, as in `empty?`
 	// special reads other elements. It is called first at each byte in specialBytes, and returns
 	// false if it finds no such element.
 	specialBytes string
@@ -166,25 +166,25 @@ func (l *Language) wordOf(h uint64) uint8 {
 
 // lexer splits text into tokens and reuses its memory.
 type lexer struct {
-	l           *Language
-	src         []byte
-	pos         int
-	line        int
-	lineStart   int
-	first       bool // no token precedes pos on its line
-	tokens      []token
-	open        []int32 // unmatched brackets
-	marks       []int   // lengths of open at preprocessor conditions
-	lower       []byte
-	wastedScans int // bytes searched for a missing end
-	uses        counter
-	hidden      hidden   // the function body that is being skipped
-	included    []string // files named by preprocessor lines
+	l                *Language
+	src              []byte
+	pos              int
+	line             int
+	lineStart        int
+	first            bool // no token precedes pos on its line
+	tokens           []token
+	open             []int32 // unmatched brackets
+	openAtConditions []int   // by enclosing #if: the length of open there
+	lower            []byte
+	wastedScans      int // bytes searched for a missing end
+	uses             counter
+	hidden           hidden   // the function body that is being skipped
+	included         []string // files named by preprocessor lines
 }
 
 func (x *lexer) reset(l *Language, src []byte) {
 	*x = lexer{
-		l: l, src: src, line: 1, first: true, tokens: x.tokens[:0], open: x.open[:0], marks: x.marks[:0], lower: x.lower,
+		l: l, src: src, line: 1, first: true, tokens: x.tokens[:0], open: x.open[:0], openAtConditions: x.openAtConditions[:0], lower: x.lower,
 		uses: x.uses, hidden: hidden{open: x.hidden.open[:0]},
 	}
 	x.uses.begin(len(src))

@@ -2,8 +2,8 @@ package lang
 
 import "bytes"
 
-// alias reads `typedef … name, *name;` and `using name = …;`.
-func (d *typeFirst) alias(o *outline, p parts) int {
+// readAlias reads `typedef … name, *name;` and `using name = …;`.
+func (d *typeFirst) readAlias(o *outline, p parts) int {
 	body := o.isMark(p.end, '{')
 	end := p.end
 	if body { // `typedef struct {…} name;`
@@ -21,14 +21,14 @@ func (d *typeFirst) alias(o *outline, p parts) int {
 	from, specifiers := p.from, "" // specifiers are the part that all declarators share
 	if body {
 		from, specifiers = o.skip(p.end), o.formatTokens(p.from, p.end)+" "
-		if tag := d.tag(o, p); tag > 0 {
+		if tag := d.tagName(o, p); tag > 0 {
 			o.define(o.word(p.typeAt).kind, tag, p.typeAt, p.end)
 		} else {
 			specifiers += "{…} "
 		}
 	}
 	for from < end {
-		declaratorEnd := d.comma(o, from, end)
+		declaratorEnd := d.declaratorEnd(o, from, end)
 		name, at := declarator(o, from, declaratorEnd, body)
 		if name >= 0 {
 			o.defineAs(string(o.text(name)), Type, name, specifiers, from, declaratorEnd)
@@ -44,8 +44,8 @@ func (d *typeFirst) alias(o *outline, p parts) int {
 	return end + 1
 }
 
-// tag returns the index of the name after `struct`, or 0.
-func (d *typeFirst) tag(o *outline, p parts) int {
+// tagName returns the index of the name after `struct`, or 0.
+func (d *typeFirst) tagName(o *outline, p parts) int {
 	at := p.typeAt + 1
 	for at > 0 && at < p.end {
 		next := skipAttributes(o, at)
@@ -78,11 +78,11 @@ func skipAttributes(o *outline, at int) int {
 	return at
 }
 
-// comma returns the index of the comma after a declarator, or end.
-func (d *typeFirst) comma(o *outline, at, end int) int {
+// declaratorEnd returns the index of the comma after a declarator, or end.
+func (d *typeFirst) declaratorEnd(o *outline, at, end int) int {
 	for at < end && !o.isMark(at, ',') {
 		if o.isMark(at, '<') && o.isName(at-1) {
-			at = angles(o, at)
+			at = skipAngles(o, at)
 		} else {
 			at = o.skip(at)
 		}
@@ -102,7 +102,7 @@ func declarator(o *outline, from, end int, bare bool) (name, begin int) {
 		}
 		switch {
 		case o.isMark(i, '<') && o.isName(i-1):
-			i = angles(o, i)
+			i = skipAngles(o, i)
 			continue
 		case o.isMark(i, '[') && name >= 0:
 			end = i

@@ -16,7 +16,7 @@ func typescript() *Language {
 			wordsAs(word{role: continuing, canBeName: true}, "implements is keyof infer"),
 			wordsAs(word{role: reserved, canBeName: true}, "any boolean never number object string symbol unknown bigint as"),
 		),
-		outline: (&braces{lines: true, typeBrace: true, name: typescriptName, other: scriptOther, value: scriptFunction}).read,
+		outline: (&braces{lines: true, typeBrace: true, name: typescriptName, withoutKeyword: scriptWithoutKeyword, value: scriptFunction}).read,
 	}
 }
 

@@ -1,9 +1,9 @@
 """Lists the definitions of source files as tree-sitter's grammars see them.
 
-An oracle for repomap/lang that shares nothing with it. It writes one line of JSON per file:
-its language, its path, whether the grammar met an error in it, and its definitions as
-[name, line]. What counts as a definition is what the package says: what others could use,
-nothing that is local to a function.
+TestOracle compares repomap/lang with its output. It shares no code with that package. It writes
+one line of JSON per file: the language, the path, whether the grammar found an error, and the
+definitions as [name, line]. As in the package, names that are local to a function are omitted,
+because other files cannot use them.
 
     python3 -m venv V && V/bin/pip install tree-sitter==0.26.1 tree-sitter-language-pack==0.13.0
     V/bin/python repomap/lang/oracle/definitions.py DIR >definitions.jsonl
@@ -30,7 +30,7 @@ def text(node):
 
 
 def child(node, *types):
-    """The first child of one of some types."""
+    """Return the first child that has one of the types, or None."""
     return next((c for c in node.named_children if c.type in types), None)
 
 
@@ -39,7 +39,7 @@ def field(name):
 
 
 def last_part(node):
-    """The last name of `a.b.c`, `a::b`, `a\\b`."""
+    """Return the node of the last name in `a.b.c`, `a::b`, `a\\b`."""
     while node is not None and node.named_children and node.type not in ("operator_name", "destructor_name"):
         kids = [c for c in node.named_children if not c.type.startswith(("type_arg", "template_arg", "type_param"))]
         if not kids:
@@ -59,7 +59,7 @@ def first(*types):
 NAME = field("name")
 
 
-# --- languages with rules of their own ------------------------------------------------
+# --- languages with their own rules ------------------------------------------------
 
 def python_assignment(node):
     top = node.parent.parent if node.parent.type == "expression_statement" else node.parent
@@ -103,18 +103,18 @@ def js_assignment(node):
     if left.type != "member_expression" or statement.type != "expression_statement" or statement.parent.type != "program":
         return []
     owner = text(left.child_by_field_name("object"))
-    # What a module is as a whole has no name.
+    # The value of module.exports itself has no name.
     if owner == "module" and text(left.child_by_field_name("property")) == "exports":
         return []
-    # What is only handed on is defined elsewhere.
-    handed = right.type in ("identifier", "member_expression", "assignment_expression") or text(right).startswith("require(")
-    if owner in ("exports", "module.exports") and not handed or right.type in FUNCTIONS:
+    # A reference to another definition is not a definition.
+    reference = right.type in ("identifier", "member_expression", "assignment_expression") or text(right).startswith("require(")
+    if owner in ("exports", "module.exports") and not reference or right.type in FUNCTIONS:
         return [left.child_by_field_name("property")]
     return []
 
 
 def js_class(node):
-    """A class in an expression has a name for others if it is what the module exports."""
+    """Other files can use the name of a class expression only if the module exports the class."""
     exported = node.parent.type == "assignment_expression" and text(node.parent.child_by_field_name("left")) == "module.exports"
     return [node.child_by_field_name("name")] if exported else []
 
@@ -142,7 +142,7 @@ TS_LOCAL = JS_LOCAL | {"object_type", "type_alias_declaration", "function_signat
 
 
 def c_name(node):
-    """The name that a declarator declares, and whether it is one of a function."""
+    """Return the name that a declarator declares, and whether it declares a function."""
     function = False
     while node is not None:
         if node.type == "operator_cast":
@@ -199,7 +199,7 @@ CPP = C | {
 
 
 def ruby_method(node):
-    """A setter, `name=`, is called by its name."""
+    """The name of a setter is `name`, not `name=`."""
     name = node.child_by_field_name("name")
     return [child(name, "identifier") or name] if name.type == "setter" else [name]
 
@@ -273,7 +273,7 @@ def elixir_call(node):
 
 
 def elixir_local(node):
-    """Whether a node is a function: what its quotes define is defined elsewhere."""
+    """Report whether a node is a function. Definitions in its quotes belong to the modules that use it."""
     return node.type == "call" and text(node.child_by_field_name("target") or node) in ELIXIR_DEFS
 
 
@@ -364,7 +364,8 @@ OCAML = {
     "method_specification": first("method_name"),
 }
 
-# Per language: what defines, and what is not looked into.
+# Per language: a function for each type of node that defines names, and the types of nodes
+# whose children are skipped.
 RULES = {
     "bash": ({"function_definition": NAME, "declaration_command": bash_declaration}, {"function_definition"}),
     "c": (C, {"compound_statement", "parameter_list", "field_declaration_list"}),
@@ -436,7 +437,7 @@ RULES = {
 
 
 def rust_type(node):
-    """The name of `a::Type<T>`, `&Type`, `dyn Type`."""
+    """Return the node of the name in `a::Type<T>`, `&Type`, `dyn Type`."""
     while node is not None:
         if node.type in ("type_identifier", "primitive_type"):
             return node
@@ -444,22 +445,23 @@ def rust_type(node):
     return None
 
 
-def definitions(root, rules, closed):
-    out, todo = [], [root]
-    while todo:
-        node = todo.pop()
+def definitions(root, rules, opaque):
+    """List the definitions below a node, without the children of opaque nodes."""
+    out, pending = [], [root]
+    while pending:
+        node = pending.pop()
         rule = rules.get(node.type)
         for name in rule(node) if rule and node.is_named else []:
             if name is None:
                 continue
             out.append(name if isinstance(name, tuple) else (text(name), name.start_point.row + 1))
-        if node is root or not (closed(node) if callable(closed) else node.type in closed):
-            todo.extend(node.children)
+        if node is root or not (opaque(node) if callable(opaque) else node.type in opaque):
+            pending.extend(node.children)
     return out
 
 
-def clauses(language, found):
-    """Of the clauses of one function the first counts."""
+def clean_up(language, found):
+    """Sort definitions by line, keep the first clause of each function, and remove `#` from names."""
     found = sorted(found, key=lambda d: d[1])
     if language == "elixir":
         return [d for i, d in enumerate(found) if i == 0 or found[i - 1][0] != d[0] or d[0][0].isupper()]
@@ -485,10 +487,10 @@ def main(top):
             with open(path, "rb") as f:
                 source = f.read()
             root = parsers[language].parse(source).root_node
-            rules, closed = RULES[language]
+            rules, opaque = RULES[language]
             print(json.dumps({
                 "language": language.removesuffix("_interface"), "path": os.path.abspath(path),
-                "error": root.has_error, "definitions": [] if root.has_error else clauses(language, definitions(root, rules, closed)),
+                "error": root.has_error, "definitions": [] if root.has_error else clean_up(language, definitions(root, rules, opaque)),
             }))
 
 

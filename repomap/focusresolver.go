@@ -18,7 +18,7 @@ type focusResolver struct {
 	bases     map[string][]int // shown files, by the last part of their path
 	languages []langFolders
 
-	// definers has the files by the names that they define. The files for name n are
+	// definers has the files by the names that they define. The files that define name n are
 	// definers[definersFrom[n]:definersFrom[n+1]].
 	definersFrom []int32
 	definers     []int32
@@ -33,14 +33,14 @@ type langFolders struct {
 
 // addPath adds a file, or the files in a folder. rel is clean and relative to the root. addPath
 // returns false if there is no such file or folder.
-func (a *focusResolver) addPath(rel string, worth float64) bool {
+func (r *focusResolver) addPath(rel string, weight float64) bool {
 	if rel == "." {
-		return true // the whole repository is not a focus
+		return true // the whole repository, which adds nothing to the focus
 	}
 	if rel == ".." || strings.HasPrefix(rel, "../") {
 		return false
 	}
-	order := a.t.order
+	order := r.t.order
 	first := func(path string) int {
 		i, _ := slices.BinarySearchFunc(order, path, func(f *file, path string) int { return strings.Compare(f.path, path) })
 		return i
@@ -54,55 +54,55 @@ func (a *focusResolver) addPath(rel string, worth float64) bool {
 			in = append(in, i)
 		}
 	}
-	return a.out.add(in, worth)
+	return r.out.add(in, weight)
 }
 
 // addBase adds the files with a base name such as `rank.go`. It returns false if it finds no file.
-func (a *focusResolver) addBase(name string, worth float64) bool {
-	if a.bases == nil {
-		a.bases = make(map[string][]int, len(a.t.order))
-		for i, f := range a.t.order {
+func (r *focusResolver) addBase(name string, weight float64) bool {
+	if r.bases == nil {
+		r.bases = make(map[string][]int, len(r.t.order))
+		for i, f := range r.t.order {
 			if f.shown() {
 				base := path.Base(f.path)
-				a.bases[base] = append(a.bases[base], i)
+				r.bases[base] = append(r.bases[base], i)
 			}
 		}
 	}
-	return a.out.add(a.bases[name], worth)
+	return r.out.add(r.bases[name], weight)
 }
 
 // addName adds the definitions of a name, in all languages. It returns false if it finds no definition.
-func (a *focusResolver) addName(name string, worth float64) bool {
+func (r *focusResolver) addName(name string, weight float64) bool {
 	if i := strings.LastIndexAny(name, ".:#"); i >= 0 {
 		name = name[i+1:]
 	}
-	if a.definersFrom == nil {
-		a.indexDefiners()
+	if r.definersFrom == nil {
+		r.indexDefiners()
 	}
 	var in []int
-	for _, s := range a.languages {
+	for _, s := range r.languages {
 		h := s.lang.Hash(name)
 		if !lang.Private(h) {
-			in = a.appendDefiners(in, s.lang, h)
+			in = r.appendDefiners(in, s.lang, h)
 			continue
 		}
 		for _, folder := range s.folders {
-			in = a.appendDefiners(in, s.lang, h^folder)
+			in = r.appendDefiners(in, s.lang, h^folder)
 		}
 	}
-	return a.out.add(in, worth)
+	return r.out.add(in, weight)
 }
 
 // appendDefiners appends the files of a language that define a name. hash is a value of file.hashes.
-func (a *focusResolver) appendDefiners(in []int, l *lang.Language, hash uint64) []int {
-	id, ok := a.t.names.ids.find(hash)
+func (r *focusResolver) appendDefiners(in []int, l *lang.Language, hash uint64) []int {
+	id, ok := r.t.names.ids.find(hash)
 	if !ok {
 		return in
 	}
-	for _, i := range a.definers[a.definersFrom[id]:a.definersFrom[id+1]] {
-		if a.t.order[i].lang == l {
+	for _, i := range r.definers[r.definersFrom[id]:r.definersFrom[id+1]] {
+		if r.t.order[i].lang == l {
 			in = append(in, int(i))
-			a.out.names[id] = true
+			r.out.names[id] = true
 		}
 	}
 	return in
@@ -120,10 +120,10 @@ func (r *focusResolver) indexDefiners() {
 	}
 	seen := map[place]bool{}
 	for _, f := range r.t.order {
-		if f.lang == nil || len(f.own) == 0 {
+		if f.lang == nil || len(f.definedNames) == 0 {
 			continue
 		}
-		for _, id := range f.own {
+		for _, id := range f.definedNames {
 			r.definersFrom[id+1]++
 			total++
 		}
@@ -147,7 +147,7 @@ func (r *focusResolver) indexDefiners() {
 		if f.lang == nil {
 			continue
 		}
-		for _, id := range f.own {
+		for _, id := range f.definedNames {
 			r.definers[next[id]] = int32(i) //nolint:gosec // at most maxFiles
 			next[id]++
 		}

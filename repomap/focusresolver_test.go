@@ -14,7 +14,7 @@ import (
 )
 
 // For each word of a focus, the resolver finds the same files as a search through all files.
-func TestAim(t *testing.T) {
+func TestFocusResolver(t *testing.T) {
 	root := t.TempDir()
 	files := shop()
 	for i, text := range []string{
@@ -65,7 +65,7 @@ func TestAim(t *testing.T) {
 				}
 			}
 			for id := range got.names {
-				if len(in) == 0 || !slices.ContainsFunc(in, func(i int) bool { return slices.Contains(tr.order[i].own, id) }) {
+				if len(in) == 0 || !slices.ContainsFunc(in, func(i int) bool { return slices.Contains(tr.order[i].definedNames, id) }) {
 					t.Errorf("%s %q: the result has a name that none of the files defines", name, word)
 				}
 			}
@@ -74,7 +74,7 @@ func TestAim(t *testing.T) {
 }
 
 // mentions counts how often a text has each word.
-func TestCounted(t *testing.T) {
+func TestMentions(t *testing.T) {
 	got := fmt.Sprint(mentions("see a.go, (a.go) and `b`; a.go."))
 	if want := "[{see 1} {a.go 3} {and 1} {b 1}]"; got != want {
 		t.Errorf("%s, want %s", got, want)
@@ -84,7 +84,7 @@ func TestCounted(t *testing.T) {
 	}
 }
 
-// BenchmarkLongText asks with a text in which each word may name something.
+// BenchmarkLongText makes a map for a long text in which each word may be the name of a file or definition.
 func BenchmarkLongText(b *testing.B) {
 	root := b.TempDir()
 	files := map[string]string{}

@@ -21,11 +21,11 @@ import (
 
 // Representations of a repository that are compared.
 const (
-	mapped = "map"
-	plain  = "map without focus and log"
-	other  = "other program's map"
-	list   = "list of paths"
-	tree   = "indented tree"
+	focusedMap   = "map"
+	plainMap     = "map without focus and log"
+	otherMap     = "other program's map"
+	pathList     = "list of paths"
+	indentedTree = "indented tree"
 )
 
 // result is the result for one repository.
@@ -42,8 +42,8 @@ type clone struct {
 	dir, git string
 }
 
-// judge evaluates the commits of a repository, going back in its history.
-func judge(ctx context.Context, repo string, o options) (*result, error) {
+// evaluate evaluates the commits of a repository, going back in its history.
+func evaluate(ctx context.Context, repo string, o options) (*result, error) {
 	source, err := filepath.Abs(repo)
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func judge(ctx context.Context, repo string, o options) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
-	ids, err := c.run(ctx, "log", "--no-merges", "--format=%H", "--skip", strconv.Itoa(o.skip), "-n", strconv.Itoa(o.commits*o.apart))
+	ids, err := c.run(ctx, "log", "--no-merges", "--format=%H", "--skip", strconv.Itoa(o.skip), "-n", strconv.Itoa(o.maxCommits*o.interval))
 	if err != nil {
 		return nil, err
 	}
@@ -78,18 +78,18 @@ func judge(ctx context.Context, repo string, o options) (*result, error) {
 	unfocused := repomap.New(repomap.Options{})
 	defer unfocused.Close()
 	for i, id := range strings.Fields(ids) {
-		if i%o.apart != 0 {
+		if i%o.interval != 0 {
 			continue
 		}
-		if err := r.commit(ctx, c, id, focused, unfocused, o); err != nil {
+		if err := r.evaluateCommit(ctx, c, id, focused, unfocused, o); err != nil {
 			return nil, fmt.Errorf("commit %.12s: %w", id, err)
 		}
 	}
 	return r, nil
 }
 
-// commit evaluates one commit, unless it is the first one or changed too much.
-func (r *result) commit(ctx context.Context, c clone, id string, focused, unfocused *repomap.Index, o options) error {
+// evaluateCommit evaluates one commit, unless it is the first one or changed too much.
+func (r *result) evaluateCommit(ctx context.Context, c clone, id string, focused, unfocused *repomap.Index, o options) error {
 	if _, err := c.run(ctx, "rev-parse", "-q", "--verify", id+"^"); err != nil {
 		return ctx.Err() // the first commit has no parent
 	}
@@ -122,7 +122,7 @@ func (r *result) commit(ctx context.Context, c clone, id string, focused, unfocu
 			changed[file] = true
 		}
 	}
-	if len(changed) == 0 || len(changed) > o.files {
+	if len(changed) == 0 || len(changed) > o.maxFiles {
 		return nil
 	}
 	m, err := focused.Map(ctx, c.dir, repomap.Focus{Text: message})
@@ -136,19 +136,19 @@ func (r *result) commit(ctx context.Context, c clone, id string, focused, unfocu
 		return err
 	}
 	for b, tokens := range o.budgets {
-		seen := linesOf(m.Text(tokens))
-		r.count(mapped, b, o, changed, seen)
-		r.count(plain, b, o, changed, linesOf(all.Text(tokens)))
+		shown := shownPaths(m.Text(tokens))
+		r.count(focusedMap, b, o, changed, shown)
+		r.count(plainMap, b, o, changed, shownPaths(all.Text(tokens)))
 		if others != nil {
-			r.count(other, b, o, changed, linesOf(others[b]))
+			r.count(otherMap, b, o, changed, shownPaths(others[b]))
 		}
-		r.count(list, b, o, changed, cut(paths, tokens, func(p, _ string) string { return p }))
-		r.count(tree, b, o, changed, cut(paths, tokens, branch))
+		r.count(pathList, b, o, changed, pathsWithin(paths, tokens, func(p, _ string) string { return p }))
+		r.count(indentedTree, b, o, changed, pathsWithin(paths, tokens, treeLines))
 		if o.verbose {
 			subject, _, _ := strings.Cut(message, "\n")
 			missed := map[string]bool{}
 			for p := range changed {
-				if !seen[p] {
+				if !shown[p] {
 					missed[p] = true
 				}
 			}
@@ -199,7 +199,9 @@ func (r *result) count(representation string, budget int, o options, changed, sh
 	}
 }
 
-func linesOf(text string) map[string]bool {
+// shownPaths returns the paths of the files in the text of a map, which has one on each line, or several
+// in braces. Signatures in the result do no harm: they equal no path.
+func shownPaths(text string) map[string]bool {
 	out := map[string]bool{}
 	for line := range strings.SplitSeq(text, "\n") {
 		dir, names, several := strings.Cut(line, "/{")
@@ -214,9 +216,9 @@ func linesOf(text string) map[string]bool {
 	return out
 }
 
-// cut returns the first paths whose lines fit into a budget. line returns the text for a path, given
+// pathsWithin returns the first paths whose lines fit into a budget. line returns the text for a path, given
 // the previous path.
-func cut(paths []string, tokens int, line func(p, before string) string) map[string]bool {
+func pathsWithin(paths []string, tokens int, line func(p, before string) string) map[string]bool {
 	out, room, before := map[string]bool{}, 4*tokens, ""
 	for _, p := range paths {
 		if room -= len(line(p, before)) + 1; room < -1 { // the last line needs no end
@@ -228,9 +230,9 @@ func cut(paths []string, tokens int, line func(p, before string) string) map[str
 	return out
 }
 
-// branch returns the lines for a path in an indented tree: a line for each folder that the previous
+// treeLines returns the lines for a path in an indented tree: a line for each folder that the previous
 // path does not share, and a line with the name.
-func branch(p, previous string) string {
+func treeLines(p, previous string) string {
 	var out strings.Builder
 	previousFolders := strings.Split(path.Dir(previous), "/")
 	same := true
@@ -248,7 +250,7 @@ func branch(p, previous string) string {
 }
 
 // setFileTimes sets the modification time of each file to a value that depends only on its content
-// and is older than any commit. The time of the checkout would reveal the files that the commit
+// and is older than any commit. The times of the checkout would reveal which files the evaluated commit
 // changed.
 func (c clone) setFileTimes(ctx context.Context) error {
 	listing, err := c.run(ctx, "ls-tree", "-r", "-z", "HEAD")
@@ -306,7 +308,7 @@ func (r *result) write(out io.Writer, o options) error {
 	for _, b := range o.budgets {
 		fmt.Fprintf(w, "\t%d", b)
 	}
-	for _, representation := range []string{mapped, plain, other, list, tree} {
+	for _, representation := range []string{focusedMap, plainMap, otherMap, pathList, indentedTree} {
 		if r.found[representation] == nil {
 			continue
 		}
