@@ -30,7 +30,7 @@ await step('a daemon that does not answer', async () => {
 
 await step('a daemon that dies each time', async () => {
   use(fake('dies'));
-  await banner.getByText('times in short order').waitFor();
+  await banner.getByText('times within two minutes').waitFor();
   assert.match(await banner.innerText(), /ended with code 3[^]*eca: Show Log/);
 });
 
