@@ -150,7 +150,7 @@ func TestMCPLaunchChanged(t *testing.T) {
 	if err := os.WriteFile(r.global, []byte(edited), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	r.Await(mark, "the difference", fake.Contains("tool/serverUpdated", `"name":"files","status":"failed"`, "another way", "command was `eca-no-such-server` and is `eca-evil`; env has a different TOKEN", "eca mcp allow files"))
+	r.Await(mark, "the difference", fake.Contains("tool/serverUpdated", `"name":"files","status":"failed"`, "how it is started has changed", "command was `eca-no-such-server` and is `eca-evil`; env has a different TOKEN", "eca mcp allow files"))
 	mark = r.Mark()
 	r.Notify("mcp/startServer", map[string]any{"name": "files"})
 	r.Await(mark, "agreement", fake.Contains("tool/serverUpdated", `"name":"files","status":"failed"`, "start eca-evil: "))
