@@ -164,33 +164,31 @@ func gitPaths(p program, dir string, g parsedWords) []Path {
 
 // gitWrapper lists the commands that a subcommand of git runs.
 func (w textLister) gitWrapper(r run) (wrapperKind, bool) {
-	operands := gitFront(r.words[1:]).operands
-	runs := func(sub, action string) (command []word, found bool) {
-		if len(operands) == 0 || operands[0].text != sub {
-			return nil, false
-		}
-		i := slices.IndexFunc(operands, func(o word) bool { return o.text == action })
+	args, action := r.words[1:], ""
+	sub := subcommand("git", args)
+	switch sub {
+	case "bisect":
+		action = "run"
+	case "submodule":
+		action = "foreach"
+	case "filter-branch":
+	default:
+		return opaque, false
+	}
+	if action != "" {
+		i := slices.IndexFunc(args, func(a word) bool { return a.text == action })
 		if i < 0 {
-			return nil, false
+			return opaque, false
 		}
-		command = operands[i+1:]
+		command := args[i+1:]
 		for len(command) > 0 && strings.HasPrefix(command[0].text, "-") {
 			command = command[1:]
 		}
-		return command, true
+		if sub == "bisect" && len(command) > 0 || len(command) > 1 { // a single word of foreach is a text
+			w.inner(r, command, false)
+			return opaque, true
+		}
 	}
-	if command, found := runs("bisect", "run"); found && len(command) > 0 {
-		w.inner(r, command, false)
-		return opaque, true
-	}
-	command, found := runs("submodule", "foreach")
-	switch {
-	case found && len(command) > 1:
-		w.inner(r, command, false)
-		return opaque, true
-	case found, len(operands) > 0 && operands[0].text == "filter-branch":
-		w.markUnresolved("git " + operands[0].text + " runs texts")
-		return w.list(r), true
-	}
-	return opaque, false
+	w.markUnresolved("git " + sub + " runs texts")
+	return w.list(r), true
 }

@@ -83,7 +83,7 @@ func (w expansions) isOneOperand(word word) bool {
 	}
 	switch first := first.(type) {
 	case *syntax.Lit:
-		return !strings.HasPrefix(first.Value, "-")
+		return !strings.HasPrefix(strings.TrimLeft(first.Value, `\`), "-")
 	case *syntax.SglQuoted:
 		return !first.Dollar && first.Value != "" && !strings.HasPrefix(first.Value, "-")
 	case *syntax.ParamExp:
@@ -103,8 +103,8 @@ func (w expansions) assigns(variable string) bool {
 
 // likelyWords returns the words that a computed word becomes if variables without a known value are not
 // set, defaults apply (${x:-text}), and commands in substitutions print their arguments (echo, printf).
-// It is nil for a word whose values are known, and for a word with other expansions. Warnings consider such words;
-// nothing is allowed because of them.
+// It is nil for a word whose values are known, and for a word with other expansions. Warnings consider
+// such words; nothing is allowed because of them.
 func (w expansions) likelyWords(word word) []string {
 	if _, known := word.possibleTexts(); known || word.top || word.from == nil {
 		return nil
@@ -160,6 +160,9 @@ func (w expansions) likelyWords(word word) []string {
 // judge adds to a command what follows from its computed words: whether they may hide an option, the
 // likely words, and what the command loses with these.
 func (w expansions) judge(c *Command, words []word) {
+	if !slices.ContainsFunc(words, func(w word) bool { return !w.known }) {
+		return
+	}
 	c.HiddenOption = w.hidesOption(words)
 	command, likely := w.withLikelyWords(words)
 	c.Values = append(c.Values, likely...)
@@ -172,9 +175,6 @@ func (w expansions) judge(c *Command, words []word) {
 
 // withLikelyWords returns a command with the likely words in the place of computed ones, and these words.
 func (w expansions) withLikelyWords(words []word) (command []word, likely []string) {
-	if !slices.ContainsFunc(words, func(w word) bool { return !w.known }) {
-		return words, nil
-	}
 	for _, one := range words {
 		found := w.likelyWords(one)
 		if found == nil {

@@ -1,7 +1,6 @@
 package permission
 
 import (
-	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -35,7 +34,7 @@ func (j *judgment) firstAllowRule(set ruleSet, spec namedSpec, plan tools.Plan, 
 				if patterns == nil {
 					patterns = set.patternsFor(spec, plan.Command, args)
 				}
-				if missing := cmp.Or(j.uncovered(plan.Command, whole, patterns), hiddenOption(plan.Command, printed, whole, patterns)); missing != "" {
+				if missing := j.uncovered(plan.Command, printed, whole, patterns); missing != "" {
 					nearMiss = r.name + " matches the text, but " + missing
 					continue
 				}
@@ -97,7 +96,7 @@ func (p pattern) mentions(demands []string) bool {
 // pattern, or only read in the workspace. A pattern for a program does not cover constructs that change
 // what it does, unless it mentions them: options that run or write something, assignments,
 // redirections, wrapped commands.
-func (j *judgment) uncovered(c *tools.Command, whole pattern, patterns []pattern) string {
+func (j *judgment) uncovered(c *tools.Command, printed *tools.Printed, whole pattern, patterns []pattern) string {
 	if whole.everything {
 		return ""
 	}
@@ -136,16 +135,13 @@ func (j *judgment) uncovered(c *tools.Command, whole pattern, patterns []pattern
 			return "no pattern matches `" + cmd.Text + "` alone"
 		}
 	}
-	return ""
+	return hiddenOption(c, printed, patterns)
 }
 
 // hiddenOption explains which option of a command no pattern names because its text does not show it:
 // the option appears when the shell expands a word, or a computed word may become one. It is empty if
 // there is no such option.
-func hiddenOption(c *tools.Command, printed *tools.Printed, whole pattern, patterns []pattern) string {
-	if whole.everything {
-		return ""
-	}
+func hiddenOption(c *tools.Command, printed *tools.Printed, patterns []pattern) string {
 	var shown []string
 	for _, cmd := range c.Program.Commands {
 		shown = append(shown, cmd.Demands...)

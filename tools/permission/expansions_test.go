@@ -37,6 +37,7 @@ func TestHiddenOptionsAreNotAllowed(t *testing.T) {
 		"git log ${x:---output=x}":                       tools.Ask,
 		"git log -1 $x--output=x":                        tools.Ask,
 		`git log "$x"`:                                   tools.Ask,
+		`git log \--output="$x"`:                         tools.Ask,
 		`git "$x" log`:                                   tools.Ask,
 		"for o in --bad --output=x; do git log $o; done": tools.Ask,
 		"find . -name v -{delete,print}":                 tools.Ask,
@@ -75,6 +76,7 @@ func TestCommandsOfGitAreJudged(t *testing.T) {
 	for command, want := range map[string]tools.Decision{
 		"git bisect run rm a":                      tools.Deny,
 		"git -C . bisect run rm a":                 tools.Deny,
+		"git -c a.b=c bisect run rm a":             tools.Deny,
 		"git bisect run make":                      tools.Ask,
 		"git submodule foreach rm a":               tools.Deny,
 		"git submodule foreach --recursive 'rm a'": tools.Deny,
